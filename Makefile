@@ -1,0 +1,55 @@
+# A thin front of the CMake presets (CMakePresets.json): what it runs can be typed by hand.
+#
+#   make train    train a network on Fashion-MNIST and show its test accuracy
+#   make test     build and run the tests
+#   make check    everything a change must pass besides: style, analysis, sanitizers
+#   make bench    measure operations and training steps       (ARGS="--json" ...)
+#   make install  install into PREFIX (/usr/local)            (DESTDIR is respected)
+#   make format   lay out the sources as .clang-format says
+#   make clean    remove build/
+#   make help     this list
+#
+# ARGS go to the program that `train` and `bench` run: make train ARGS="--epochs 1".
+
+PREFIX ?= /usr/local
+ARGS ?=
+TRAIN = build/release/examples/02_fashion_mnist/train
+LOCKSTEP = build/release/cli/lockstep
+
+help:
+	@sed -n '3,12s/^# \{0,1\}//p' Makefile
+
+train: release
+	@scripts/deps.sh train
+	$(TRAIN) $(ARGS)
+
+test:
+	@scripts/deps.sh build
+	cmake --preset dev
+	cmake --build --preset dev
+	ctest --preset dev
+
+check:
+	@scripts/deps.sh build check
+	scripts/check.sh
+
+bench: release
+	$(LOCKSTEP) bench op $(ARGS)
+	$(LOCKSTEP) bench step $(ARGS)
+
+install: release
+	cmake --install build/release --prefix $(PREFIX)
+
+release:
+	@scripts/deps.sh build
+	cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	cmake --build --preset release
+
+format:
+	@scripts/deps.sh check
+	scripts/check-format.sh --fix
+
+clean:
+	rm -rf build
+
+.PHONY: help train test check bench install release format clean

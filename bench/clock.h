@@ -1,0 +1,24 @@
+/* The two clocks of the benchmarks. */
+#ifndef BENCH_CLOCK_H
+#define BENCH_CLOCK_H
+
+#include <time.h>
+
+/* Seconds of a clock that never runs backwards. */
+static inline double bench_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Seconds that the threads of this process have run: what others take does not count. */
+static inline double bench_cpu_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+#endif

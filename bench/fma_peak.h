@@ -1,0 +1,17 @@
+/*
+ * What the cores can do at most: a loop of nothing but fused multiply-adds. Every
+ * percentage that is printed has this, measured in the same run, as its hundred.
+ */
+#ifndef BENCH_FMA_PEAK_H
+#define BENCH_FMA_PEAK_H
+
+/*
+ * Float32 GFLOP/s of `threads` cores together in one burst of some milliseconds, with the
+ * instruction set `isa` ("avx512", "avx2"; anything else: what every CPU of this
+ * architecture has). 0: the threads could not be started or the CPU lacks the set.
+ */
+double bench_fma_peak(int threads, const char *isa);
+
+/* The best of `bursts` bursts: what a window measured beside them could have had. */
+double bench_fma_peak_best(int threads, const char *isa, int bursts);
+#endif

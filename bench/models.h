@@ -1,0 +1,34 @@
+/*
+ * The networks that `lockstep bench step` trains, written as a program would write them:
+ * public headers only. Weights and data come from a fixed seed, so that two runs do the
+ * same arithmetic.
+ */
+#ifndef BENCH_MODELS_H
+#define BENCH_MODELS_H
+
+#include <lockstep/lockstep.h>
+
+typedef struct bench_spec {
+    const char *name;
+    const char *what;
+    int batch;
+    int items;    /* what is counted as a sample, in each example of the batch */
+    double flops; /* of a step: forward and backward, multiply and add counted as two */
+} bench_spec;
+
+typedef struct bench_model bench_model;
+
+/* All of them; *n receives how many. */
+const bench_spec *bench_specs(size_t *n);
+
+/* Makes model `name` and one batch of its data on `device`. */
+ls_status bench_model_create(ls_device *device, const char *name, bench_model **out,
+                             ls_error *err);
+void bench_model_release(bench_model *m); /* NULL is allowed */
+
+/* One training step on the batch; `loss` (NULL: not asked for) is the one before it. */
+ls_status bench_model_step(bench_model *m, double *loss, ls_error *err);
+
+/* The trained variables, borrowed. */
+ls_variable *const *bench_model_variables(const bench_model *m, size_t *n);
+#endif

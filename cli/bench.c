@@ -1,0 +1,190 @@
+/* `lockstep bench`: what its benchmarks share. */
+#include "bench.h"
+
+#include "bench/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool bench_wanted(const bench_options *o, const char *name)
+{
+    return o->filter == NULL || strstr(name, o->filter) != NULL;
+}
+
+int bench_failed(const char *what, const ls_error *err)
+{
+    fprintf(stderr, "lockstep bench: %s: %s", what,
+            err->message[0] != '\0' ? err->message : ls_status_meaning(err->code));
+    if (err->file != NULL) {
+        fprintf(stderr, " (%s:%d)", err->file, err->line);
+    }
+    fprintf(stderr, "\n");
+    return CLI_FAILED;
+}
+
+static int on_threads(const bench_options *o, int threads,
+                      int (*run)(const bench_options *o, ls_device *device))
+{
+    ls_runtime_options options = LS_RUNTIME_OPTIONS_INIT;
+    ls_error err = LS_ERROR_INIT;
+    ls_runtime *rt = NULL;
+    int status;
+
+    options.logical_cpus = 1;
+    options.threads = threads;
+    if (ls_runtime_create(&options, &rt, &err) != LS_OK) {
+        return bench_failed("runtime", &err);
+    }
+    status = run(o, ls_runtime_device(rt, 0));
+    ls_runtime_release(rt);
+    return status;
+}
+
+int bench_each_thread_count(const bench_options *o,
+                            int (*run)(const bench_options *o, ls_device *device))
+{
+    ls_machine machine = LS_MACHINE_INIT;
+    ls_error err = LS_ERROR_INIT;
+    int status;
+
+    if (o->cpu_time) {
+        return on_threads(o, 1, run);
+    }
+    if (o->threads > 0) {
+        return on_threads(o, o->threads, run);
+    }
+    if (ls_info_machine(&machine, &err) != LS_OK) {
+        return bench_failed("machine", &err);
+    }
+    status = on_threads(o, 1, run);
+    if (status == CLI_OK && machine.cores > 1) {
+        status = on_threads(o, machine.cores, run);
+    }
+    return status;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+bench_stats bench_stats_of(double *v, size_t n)
+{
+    bench_stats s = {NAN, NAN, NAN};
+
+    if (n == 0 || isnan(v[0])) {
+        return s;
+    }
+    qsort(v, n, sizeof *v, compare);
+    s.min = v[0];
+    s.p50 = n % 2 != 0 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+    s.max = v[n - 1];
+    return s;
+}
+
+json_t *bench_stats_json(bench_stats s)
+{
+    return json_pack("{sf, sf, sf}", "min", s.min, "p50", s.p50, "max", s.max);
+}
+
+int bench_print_json(json_t *row)
+{
+    const int bad = row == NULL || json_dumpf(row, stdout, JSON_REAL_PRECISION(6)) != 0;
+
+    json_decref(row);
+    printf("\n");
+    fflush(stdout);
+    if (bad) {
+        fprintf(stderr, "lockstep bench: a row could not be written\n");
+    }
+    return bad ? CLI_FAILED : CLI_OK;
+}
+
+ls_status bench_window(const bench_options *o, ls_status (*fn)(void *arg, ls_error *err),
+                       void *arg, double seconds, double *each, long *calls,
+                       ls_error *err)
+{
+    double (*now)(void) = o->cpu_time ? bench_cpu_now : bench_now;
+    const double start = now();
+    double spent = 0;
+    long runs = 0;
+
+    do {
+        const ls_status st = fn(arg, err);
+
+        if (st != LS_OK) {
+            return st;
+        }
+        runs++;
+        spent = now() - start;
+    } while (spent < seconds);
+    *each = spent / (double)runs;
+    *calls = runs;
+    return LS_OK;
+}
+
+static const char *const kinds[] = {"op", "step"};
+
+static int kind_help(void)
+{
+    printf("usage: lockstep bench op|step [options]\n"
+           "\n"
+           "  op                 products, convolutions and pooling, the cost of a call\n"
+           "  step               whole training steps\n"
+           "\n"
+           "'lockstep bench op --help' and 'lockstep bench step --help' say more.\n");
+    return CLI_OK;
+}
+
+static const char op_text[] =
+    "Measures operations in short windows, in turn with a program that calls oneDNN\n"
+    "directly and with the fused multiply-add peak of the cores in use. Results are\n"
+    "checked against a plain product before they are timed. Figures are medians.\n";
+
+static const char step_text[] =
+    "Measures training steps of five networks (mlp, cnn, gpt, tiny, train) in short\n"
+    "windows, in turn with the fused multiply-add peak of the cores in use; `train`,\n"
+    "the network of `make train`, also in turn with the same step in bare oneDNN calls.\n"
+    "Counts what a steady step takes from the system: it should be nothing.\n";
+
+int cli_bench(int argc, char **argv)
+{
+    bench_options o = {false, NULL, 0, 0, false};
+    const cli_option options[] = {
+        {"--json", NULL, CLI_FLAG, &o.json, "print a JSON object a line"},
+        {"--filter", "NAME", CLI_TEXT, &o.filter, "only those with NAME in their name"},
+        {"--threads", "N", CLI_COUNT, &o.threads, "threads (default: 1, then all cores)"},
+        {"--seconds", "S", CLI_SECONDS, &o.seconds, "length of a window, of nine each"},
+        {"--cpu-time", NULL, CLI_FLAG, &o.cpu_time,
+         "count CPU time of one thread: for cores that others use, too"},
+    };
+    const bool op = argc > 1 && strcmp(argv[1], "op") == 0;
+    const cli_usage usage = {op ? "lockstep bench op" : "lockstep bench step",
+                             op ? op_text : step_text, options,
+                             sizeof options / sizeof *options};
+    int status = CLI_OK;
+
+    if (argc < 2) {
+        fprintf(stderr, "lockstep bench: op or step?\nTry 'lockstep bench --help'.\n");
+        return CLI_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        return kind_help();
+    }
+    if (!op && strcmp(argv[1], "step") != 0) {
+        return cli_unknown("lockstep bench", "benchmark", argv[1], kinds, 2);
+    }
+    if (!cli_parse(&usage, argc - 1, argv + 1, &status)) {
+        return status;
+    }
+    if (o.cpu_time && o.threads > 1) {
+        fprintf(stderr, "%s: '--cpu-time' is for one thread: those that wait spin\n",
+                usage.command);
+        return CLI_USAGE;
+    }
+    return op ? bench_op(&o) : bench_step(&o);
+}

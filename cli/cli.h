@@ -1,0 +1,56 @@
+/* What the subcommands share: options, help and complaints. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Exit statuses: done; it did not work; the command line makes no sense. */
+enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+
+typedef struct cli_command {
+    const char *name;
+    const char *summary; /* one line */
+    int (*run)(int argc, char **argv);
+} cli_command;
+
+typedef enum cli_kind {
+    CLI_FLAG,    /* bool */
+    CLI_TEXT,    /* const char * */
+    CLI_COUNT,   /* int, at least 1 */
+    CLI_SECONDS, /* double, above 0 */
+} cli_kind;
+
+typedef struct cli_option {
+    const char *name;  /* "--threads" */
+    const char *value; /* "N", for the help; NULL for a flag */
+    cli_kind kind;
+    void *out;
+    const char *help;
+} cli_option;
+
+/* A command as its help shows it. */
+typedef struct cli_usage {
+    const char *command; /* "lockstep bench op" */
+    const char *text;    /* what it does, whole lines */
+    const cli_option *options;
+    size_t count;
+} cli_usage;
+
+/*
+ * Fills the options from argv[1..]. True: go on. False: *status is the exit status, and
+ * what there is to say (the help, or what is wrong and the nearest right thing) was said.
+ */
+bool cli_parse(const cli_usage *usage, int argc, char **argv, int *status);
+
+/* The one of `names` that looks most like `word`; NULL: none does. */
+const char *cli_nearest(const char *word, const char *const *names, size_t count);
+
+/* "lockstep: unknown command 'inof'; did you mean 'info'?" on stderr; returns CLI_USAGE.
+ */
+int cli_unknown(const char *command, const char *what, const char *word,
+                const char *const *names, size_t count);
+
+int cli_info(int argc, char **argv);
+int cli_bench(int argc, char **argv);
+#endif

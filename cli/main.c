@@ -1,0 +1,88 @@
+/* The command `lockstep`: a word that says what to do, and its options. */
+#include "cli.h"
+
+#include <lockstep/lockstep.h>
+#include <stdio.h>
+#include <string.h>
+
+static const cli_command commands[] = {
+    {"info", "show version, devices, modules and settings", cli_info},
+    {"bench", "measure operations and training steps", cli_bench},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static void print_help(FILE *to)
+{
+    fprintf(to, "usage: lockstep COMMAND [options]\n"
+                "\n"
+                "Distributed training in C: what the library is, and how fast.\n"
+                "\n"
+                "commands:\n");
+    for (size_t i = 0; i < COMMANDS; i++) {
+        fprintf(to, "  %-18s %s\n", commands[i].name, commands[i].summary);
+    }
+    fprintf(to, "\n"
+                "options:\n"
+                "  --version          print the version\n"
+                "  --help             this text; 'lockstep COMMAND --help' says more\n");
+}
+
+static const cli_command *find(const char *name)
+{
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (strcmp(commands[i].name, name) == 0) {
+            return &commands[i];
+        }
+    }
+    return NULL;
+}
+
+static int unknown(const char *word)
+{
+    const char *names[COMMANDS + 2] = {"--help", "--version"};
+
+    for (size_t i = 0; i < COMMANDS; i++) {
+        names[i + 2] = commands[i].name;
+    }
+    if (word[0] == '-') {
+        return cli_unknown("lockstep", "option", word, names, 2);
+    }
+    return cli_unknown("lockstep", "command", word, names + 2, COMMANDS);
+}
+
+/* `lockstep help bench` is `lockstep bench --help`. */
+static int help(int argc, char **argv)
+{
+    static char flag[] = "--help";
+    const cli_command *command = argc > 2 ? find(argv[2]) : NULL;
+    char *args[] = {argv[0], flag, NULL};
+
+    if (argc > 2 && command == NULL) {
+        return unknown(argv[2]);
+    }
+    if (command != NULL) {
+        return command->run(2, args);
+    }
+    print_help(stdout);
+    return CLI_OK;
+}
+
+int main(int argc, char **argv)
+{
+    const cli_command *command = NULL;
+
+    if (argc < 2) {
+        print_help(stderr);
+        return CLI_USAGE;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("lockstep %s\n", ls_version());
+        return CLI_OK;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        return help(argc, argv);
+    }
+    command = find(argv[1]);
+    return command != NULL ? command->run(argc - 1, argv + 1) : unknown(argv[1]);
+}

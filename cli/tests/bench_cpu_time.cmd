@@ -1,0 +1,1 @@
+bench op --cpu-time --threads 2

@@ -1,0 +1,1 @@
+bench op --json=1

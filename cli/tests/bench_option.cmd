@@ -1,0 +1,1 @@
+bench op --thread 2

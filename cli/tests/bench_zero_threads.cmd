@@ -1,0 +1,1 @@
+bench op --threads=0

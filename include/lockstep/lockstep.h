@@ -1,0 +1,37 @@
+/*
+ * lockstep/lockstep.h - the whole library.
+ *
+ * The rules that hold everywhere, unless a header says otherwise:
+ *
+ * Failing.    A fallible function returns ls_status (LS_OK is 0) and takes an ls_error
+ *             last, which may be NULL. On failure no output is touched. Operations report
+ *             to their context instead, whose first failure sticks until the step ends.
+ * Owning.     What arrives through `ls_thing **out` is yours to release. What a getter
+ *             returns is borrowed and lives as long as its parent. An argument is
+ * borrowed for the call; whoever keeps it retains it. Tensors that operations return
+ *             belong to the context and live until ls_context_finish().
+ * Releasing.  Release functions take NULL. Children keep their parents alive: there is no
+ *             order in which things must be released.
+ * Threads.    An object is used by one thread at a time; retain and release are for any
+ *             thread. Separate objects are independent.
+ * Options.    A struct of options starts from its ..._INIT; NULL means the defaults and a
+ *             zero field "choose for me". Its first field tells old callers from new
+ * ones. Processes.  The library is not fork-safe: a child made by fork() may only exec().
+ * It never prints and never exits.
+ */
+#ifndef LS_LOCKSTEP_H
+#define LS_LOCKSTEP_H
+
+#include "lockstep/context.h"
+#include "lockstep/info.h"
+#include "lockstep/log.h"
+#include "lockstep/op.h"
+#include "lockstep/optimizer.h"
+#include "lockstep/runtime.h"
+#include "lockstep/status.h"
+#include "lockstep/tape.h"
+#include "lockstep/tensor.h"
+#include "lockstep/value.h"
+#include "lockstep/variable.h"
+
+#endif /* LS_LOCKSTEP_H */

@@ -1,0 +1,73 @@
+#!/bin/sh
+# Installs what the tree needs, by the names of Debian's packages; does nothing when all
+# of it is there. Elsewhere it says what is missing.
+#
+#   scripts/deps.sh [build] [train] [check]      (no argument: all of them)
+set -eu
+
+build="gcc libc6-dev cmake ninja-build pkg-config libhwloc-dev libdnnl-dev libjansson-dev zlib1g-dev"
+train="dataset-fashion-mnist"
+check="g++ clang clang-format clang-tidy python3"
+
+[ $# -gt 0 ] || set -- build train check
+wanted=""
+for group; do
+    case $group in
+    build) wanted="$wanted $build" ;;
+    train) wanted="$wanted $train" ;;
+    check) wanted="$wanted $check" ;;
+    *) echo "scripts/deps.sh: no group is called $group (build, train, check)" >&2; exit 2 ;;
+    esac
+done
+
+elsewhere() {
+    cat >&2 <<'END'
+This is not a Debian system. Lockstep needs, from your package manager:
+  to build   a C11 compiler (gcc or clang), CMake 3.21 or newer, Ninja, pkg-config, and the
+             development files of hwloc, jansson and zlib; oneDNN 2.6 or 3.x is optional
+             and makes some operations faster
+  to train   Fashion-MNIST's four IDX files (https://github.com/zalandoresearch/fashion-mnist)
+             in /usr/share/datasets/fashion-mnist
+  to check   g++, clang, clang-format, clang-tidy, python3
+END
+}
+
+# True if the tools and libraries of the build can be found without asking dpkg.
+can_build() {
+    for tool in cc cmake ninja pkg-config; do
+        command -v "$tool" >/dev/null 2>&1 || { echo "missing: $tool" >&2; return 1; }
+    done
+    for lib in hwloc jansson zlib; do
+        pkg-config --exists "$lib" || { echo "missing: the library $lib" >&2; return 1; }
+    done
+}
+
+if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
+    can_build || { elsewhere; exit 1; }
+    exit 0
+fi
+
+missing=""
+for package in $wanted; do
+    state=$(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>/dev/null || true)
+    case $state in
+    ii*) ;;
+    *) missing="$missing $package" ;;
+    esac
+done
+[ -n "$missing" ] || exit 0
+
+echo "Installing:$missing"
+if [ "$(id -u)" -eq 0 ]; then
+    as_root=""
+elif command -v sudo >/dev/null 2>&1; then
+    as_root=sudo
+else
+    echo "Not root, and there is no sudo. As root: apt-get install$missing" >&2
+    exit 1
+fi
+# shellcheck disable=SC2086 # the lists are words
+$as_root apt-get update -qq
+# shellcheck disable=SC2086
+$as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends $missing

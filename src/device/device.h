@@ -1,0 +1,61 @@
+/* Logical devices: where memory lives and kernels run. */
+#ifndef LSI_DEVICE_H
+#define LSI_DEVICE_H
+#include "base/base.h"
+#include "lockstep/runtime.h"
+#include "os/team.h"
+
+/* Instruction sets kernels are built for, in the order of preference. */
+typedef enum lsi_isa {
+    LSI_ISA_REF = -1,
+    LSI_ISA_BASELINE = 0,
+    LSI_ISA_AVX2,
+    LSI_ISA_AVX512,
+    LSI_ISA_COUNT
+} lsi_isa;
+
+const char *lsi_isa_name(lsi_isa isa); /* "baseline", "avx2", "avx512"; "ref" */
+bool lsi_isa_from_name(const char *name, lsi_isa *out);
+lsi_isa lsi_isa_best(void); /* of this CPU */
+
+struct lsi_pool; /* device/pool.h: buffers reused step after step */
+
+struct ls_device {
+    ls_runtime *runtime; /* borrowed: devices live inside their runtime */
+    int index;
+    char name[96]; /* canonical */
+    lsi_team *team;
+    struct lsi_pool *pool;
+    lsi_isa isa;
+    bool dnnl; /* the oneDNN module may be used */
+    int cores;
+};
+
+/*
+ * Memory of the device, aligned to 64 bytes, not zeroed; freed memory is kept and handed
+ * out again in last-in-first-out order, so that a steady step gets the same addresses
+ * again and nothing from the system. NULL: out of memory. Any thread.
+ */
+void *lsi_device_alloc(ls_device *dev, size_t bytes);
+void lsi_device_free(ls_device *dev, void *ptr);
+
+/* Copies between host and device memory. */
+void lsi_device_copy(ls_device *dev, void *to, const void *from, size_t bytes);
+
+/* How often the pool of `dev` had to ask the system, and the bytes it holds. */
+void lsi_device_pool_stats(ls_device *dev, uint64_t *system_allocs, size_t *bytes_held);
+
+/* The default runtime, made at first use; NULL: out of memory. Never released. */
+ls_runtime *lsi_runtime_default(void);
+
+/* The next `n` positions of the runtime's random stream. */
+uint64_t lsi_runtime_take_random(ls_runtime *rt, uint64_t n);
+uint64_t lsi_runtime_seed(const ls_runtime *rt);
+
+/*
+ * Parses any of TensorFlow's spellings into canonical form, missing parts from `dflt`
+ * (canonical or NULL: localhost, replica 0, task 0, CPU:0). spec: canonicalize().
+ */
+ls_status lsi_device_canonical(const char *name, const char *dflt, char *out, size_t size,
+                               ls_error *err);
+#endif

@@ -1,0 +1,277 @@
+#include "device/pool.h"
+
+#include "os/memory.h"
+#include "os/thread.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define POISON 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define POISON 1
+#endif
+#endif
+#ifdef POISON
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(ptr, bytes) ((void)(ptr), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(ptr, bytes) ((void)(ptr), (void)(bytes))
+#endif
+
+/*
+ * Sizes are counted in units of 64 bytes and cut off after their three leading bits, so
+ * that there are four classes to a power of two and at most a fifth of a block is unused:
+ * 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, ... units are classes 0, 1, 2, ...
+ */
+enum { UNIT = 64, CLASSES = 168, SPINS = 64 };
+
+#define LARGE ((size_t)1 << 20) // worth giving back when memory runs out
+#define HUGE_PAGE ((size_t)1 << 21)
+
+enum state { USED = 0x55534544, FREE = 0x46524545 };
+
+/* Stands in the 64 bytes before each block, so that a block knows its class. */
+struct header {
+    struct header *next_free;   // the list of its class
+    struct header *prev, *next; // all blocks of the pool
+    uint32_t class;
+    uint32_t state;
+};
+
+struct lsi_pool {
+    atomic_flag lock;                   // guards all of it
+    struct header *free_lists[CLASSES]; // the last one freed comes first
+    struct header *all;
+    lsi_pool_stats stats;
+};
+
+_Static_assert(sizeof(struct header) <= UNIT, "a header fits before its block");
+
+static void lock(lsi_pool *pool)
+{
+    // Held for some ten instructions: worth a short spin, then let the holder run.
+    for (int i = 0; atomic_flag_test_and_set_explicit(&pool->lock, memory_order_acquire);
+         i++) {
+        if (i < SPINS) {
+            lsi_pause();
+        } else {
+            lsi_yield();
+        }
+    }
+}
+
+static void unlock(lsi_pool *pool)
+{
+    atomic_flag_clear_explicit(&pool->lock, memory_order_release);
+}
+
+/* The class for `bytes`; CLASSES: there is none that large. */
+static inline unsigned class_of(size_t bytes)
+{
+    size_t units;
+    unsigned cut, top;
+
+    if (bytes > SIZE_MAX - UNIT) {
+        return CLASSES;
+    }
+    units = bytes > UNIT ? (bytes + UNIT - 1) / UNIT : 1;
+    if (units < 8) {
+        return (unsigned)units - 1;
+    }
+    cut = 61u - (unsigned)__builtin_clzll(units); // bits after the three leading ones
+    top = (unsigned)((units - 1) >> cut) + 1;     // 4 .. 8, rounded up
+    return LSI_MIN(cut * 4 + top - 1, (unsigned)CLASSES);
+}
+
+static inline size_t class_bytes(unsigned class)
+{
+    if (class < 7) {
+        return (size_t)(class + 1) * UNIT;
+    }
+    return (size_t)((class + 1) % 4 + 4) << ((class + 1) / 4 - 1) << 6;
+}
+
+size_t lsi_pool_rounded(size_t bytes)
+{
+    const unsigned class = class_of(bytes);
+
+    return class < CLASSES ? class_bytes(class) : 0;
+}
+
+lsi_pool *lsi_pool_create(void)
+{
+    lsi_pool *pool = lsi_alloc(1, sizeof *pool);
+
+    if (pool != NULL) {
+        atomic_flag_clear(&pool->lock);
+    }
+    return pool;
+}
+
+static void return_to_system(struct header *h)
+{
+    // Whoever gets the memory next, a user's allocator too, may write to all of it.
+    ASAN_UNPOISON_MEMORY_REGION((char *)h + UNIT, class_bytes(h->class));
+    lsi_free(h);
+}
+
+void lsi_pool_release(lsi_pool *pool)
+{
+    if (pool == NULL) {
+        return;
+    }
+    while (pool->all != NULL) {
+        struct header *h = pool->all;
+
+        pool->all = h->next;
+        return_to_system(h);
+    }
+    lsi_free(pool);
+}
+
+/* With the lock held: the block is the pool's no more. */
+static void unlink_block(lsi_pool *pool, struct header *h)
+{
+    if (h->prev != NULL) {
+        h->prev->next = h->next;
+    } else {
+        pool->all = h->next;
+    }
+    if (h->next != NULL) {
+        h->next->prev = h->prev;
+    }
+    pool->stats.bytes_held -= UNIT + class_bytes(h->class);
+}
+
+/* Gives free large blocks back to the system; false: there were none. */
+static bool trim(lsi_pool *pool)
+{
+    struct header *list = NULL;
+
+    lock(pool);
+    for (unsigned class = class_of(LARGE); class < CLASSES; class ++) {
+        while (pool->free_lists[class] != NULL) {
+            struct header *h = pool->free_lists[class];
+
+            pool->free_lists[class] = h->next_free;
+            unlink_block(pool, h);
+            h->next_free = list;
+            list = h;
+        }
+    }
+    unlock(pool);
+    if (list == NULL) {
+        return false;
+    }
+    while (list != NULL) {
+        struct header *h = list;
+
+        list = h->next_free;
+        return_to_system(h);
+    }
+    return true;
+}
+
+/*
+ * Has the system put memory behind every page now: a block goes from hand to hand, and
+ * one that was used in part would otherwise fault in a later step, when nothing should.
+ */
+static void touch(struct header *h, size_t bytes)
+{
+    enum { PAGE = 4096 };
+
+    for (size_t at = 0; at < bytes; at += PAGE) {
+        ((volatile char *)h)[at] = 0;
+    }
+}
+
+/* A block the pool does not have yet, not linked anywhere. */
+static LSI_COLD struct header *ask_system(lsi_pool *pool, unsigned class)
+{
+    const size_t bytes = UNIT + class_bytes(class);
+    const size_t align = bytes > HUGE_PAGE ? HUGE_PAGE : UNIT;
+    struct header *h = lsi_alloc_aligned(bytes, align);
+
+    // Small blocks would not bring back enough to matter.
+    if (h == NULL && bytes > LARGE && trim(pool)) {
+        h = lsi_alloc_aligned(bytes, align);
+    }
+    if (h == NULL) {
+        return NULL;
+    }
+    if (bytes > HUGE_PAGE) {
+        lsi_memory_want_huge_pages(h, bytes);
+    }
+    touch(h, bytes);
+    memset(h, 0, sizeof *h);
+    h->class = class;
+    return h;
+}
+
+/* With the lock held: a new block joins the list of all. */
+static void link_block(lsi_pool *pool, struct header *h)
+{
+    h->next = pool->all;
+    if (h->next != NULL) {
+        h->next->prev = h;
+    }
+    pool->all = h;
+    pool->stats.system_allocs++;
+    pool->stats.bytes_held += UNIT + class_bytes(h->class);
+}
+
+LSI_HOT void *lsi_pool_alloc(lsi_pool *pool, size_t bytes, bool *first)
+{
+    const unsigned class = class_of(bytes);
+    struct header *h;
+    bool was_first;
+
+    if (class >= CLASSES) {
+        return NULL;
+    }
+    lock(pool);
+    h = pool->free_lists[class];
+    if (h != NULL) {
+        pool->free_lists[class] = h->next_free;
+    } else {
+        unlock(pool);
+        h = ask_system(pool, class);
+        if (h == NULL) {
+            return NULL;
+        }
+        lock(pool);
+        link_block(pool, h);
+    }
+    h->state = USED;
+    was_first = pool->stats.blocks_used++ == 0;
+    unlock(pool);
+    if (first != NULL) {
+        *first = was_first;
+    }
+    // Only what was asked for: reading on into the rest of the class is an error too.
+    ASAN_POISON_MEMORY_REGION((char *)h + UNIT, class_bytes(class));
+    ASAN_UNPOISON_MEMORY_REGION((char *)h + UNIT, bytes);
+    return (char *)h + UNIT;
+}
+
+LSI_HOT bool lsi_pool_free(lsi_pool *pool, void *ptr)
+{
+    struct header *h = (struct header *)(void *)((char *)ptr - UNIT);
+    bool last;
+
+    ASAN_POISON_MEMORY_REGION(ptr, class_bytes(h->class));
+    lock(pool);
+    LSI_ASSERT(h->state == USED);
+    h->state = FREE;
+    h->next_free = pool->free_lists[h->class];
+    pool->free_lists[h->class] = h;
+    last = --pool->stats.blocks_used == 0;
+    unlock(pool);
+    return last;
+}
+
+void lsi_pool_stats_get(lsi_pool *pool, lsi_pool_stats *out)
+{
+    lock(pool);
+    *out = pool->stats;
+    unlock(pool);
+}

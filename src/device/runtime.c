@@ -1,0 +1,284 @@
+#include "device/device.h"
+#include "device/pool.h"
+#include "device/settings.h"
+#include "device/topology.h"
+#include "os/thread.h"
+
+#include <stdio.h>
+
+struct ls_runtime {
+    atomic_int refs;
+    _Atomic uint64_t random; // the next position of the stream
+    int device_count;
+    ls_device *devices;
+    lsi_settings settings;
+};
+
+/* The default runtime: made once under the lock, read without it ever after. */
+static _Atomic(ls_runtime *) default_runtime;
+static lsi_mutex default_lock = LSI_MUTEX_INIT;
+
+/* The processors of this process; `*out` is the caller's to free. */
+static ls_status list_processors(bool by_place, int **out, int *count, ls_error *err)
+{
+    const int most = lsi_affinity_get(NULL, 0);
+    int *list = lsi_alloc((size_t)most, sizeof *list);
+    ls_error why = LS_ERROR_INIT;
+
+    if (list == NULL) {
+        return lsi_fail_memory(err, "the list of cores", (size_t)most * sizeof *list);
+    }
+    *count = LSI_MIN(lsi_affinity_get(list, most), most);
+    if (by_place) {
+        int ordered = 0;
+
+        if (lsi_topology_order(list, most, &ordered, &why) == LS_OK && ordered > 0) {
+            *count = ordered;
+        } else {
+            lsi_log(LS_LOG_WARNING, "cores are shared out by number: %s", why.message);
+        }
+    }
+    *count = LSI_MIN(*count, lsi_cpu_quota());
+    *out = list;
+    return LS_OK;
+}
+
+/* Device i's team stays on its own part of the list, one member after the other. */
+static ls_status make_team(ls_device *dev, const int *share, int threads, bool pin,
+                           ls_error *err)
+{
+    int *cores = NULL;
+    ls_status st;
+
+    if (pin) {
+        cores = lsi_alloc((size_t)threads, sizeof *cores);
+        if (cores == NULL) {
+            return lsi_fail_memory(err, "the cores of a team",
+                                   (size_t)threads * sizeof *cores);
+        }
+        for (int i = 0; i < threads; i++) {
+            cores[i] = share[i % dev->cores];
+        }
+    }
+    st = lsi_team_create(threads, cores, &dev->team, err);
+    lsi_free(cores);
+    return st;
+}
+
+static ls_status make_device(ls_runtime *rt, int i, const int *processors, int count,
+                             ls_error *err)
+{
+    const lsi_settings *s = &rt->settings;
+    const int n = rt->device_count;
+    ls_device *dev = &rt->devices[i];
+    int64_t begin, end;
+
+    lsi_team_share(count, 1, i, n, &begin, &end);
+    if (begin == end) { // more devices than cores: they take turns
+        begin = i % count;
+        end = begin + 1;
+    }
+    dev->runtime = rt;
+    dev->index = i;
+    dev->isa = s->isa;
+    dev->dnnl = s->dnnl;
+    dev->cores = (int)(end - begin);
+    (void)snprintf(dev->name, sizeof dev->name,
+                   "/job:localhost/replica:0/task:0/device:CPU:%d", i);
+    dev->pool = lsi_pool_create();
+    if (dev->pool == NULL) {
+        return lsi_fail_memory(err, "the pool of a device", sizeof *dev);
+    }
+    return make_team(dev, processors + begin, s->threads > 0 ? s->threads : dev->cores,
+                     s->pin, err);
+}
+
+static void destroy(ls_runtime *rt)
+{
+    for (int i = 0; rt->devices != NULL && i < rt->device_count; i++) {
+        lsi_team_release(rt->devices[i].team);
+        lsi_pool_release(rt->devices[i].pool);
+    }
+    lsi_free(rt->devices);
+    lsi_free(rt);
+}
+
+static ls_status create(const ls_runtime_options *opts, bool lenient, ls_runtime **out,
+                        ls_error *err)
+{
+    ls_runtime *rt = lsi_alloc(1, sizeof *rt);
+    int *processors = NULL;
+    int count = 0;
+    ls_status st;
+
+    if (rt == NULL) {
+        return lsi_fail_memory(err, "a runtime", sizeof *rt);
+    }
+    atomic_init(&rt->refs, 1);
+    atomic_init(&rt->random, 0);
+    st = lsi_settings_resolve(opts, lenient, &rt->settings, err);
+    if (st != LS_OK) {
+        goto out;
+    }
+    st = list_processors(rt->settings.pin, &processors, &count, err);
+    if (st != LS_OK) {
+        goto out;
+    }
+    rt->device_count = rt->settings.devices;
+    rt->devices = lsi_alloc((size_t)rt->device_count, sizeof *rt->devices);
+    if (rt->devices == NULL) {
+        st = lsi_fail_memory(err, "the devices of a runtime",
+                             (size_t)rt->device_count * sizeof *rt->devices);
+        goto out;
+    }
+    LSI_ASSERT(count >= 1); // a process that runs has a core
+    for (int i = 0; i < rt->device_count && st == LS_OK; i++) {
+        st = make_device(rt, i, processors, count, err);
+    }
+out:
+    lsi_free(processors);
+    if (st == LS_OK) {
+        *out = rt;
+    } else {
+        destroy(rt);
+    }
+    return st;
+}
+
+ls_status ls_runtime_create(const ls_runtime_options *opts, ls_runtime **out,
+                            ls_error *err)
+{
+    if (out == NULL) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "runtime: there is no place for the result (out is NULL)");
+    }
+    return create(opts, false, out, err);
+}
+
+ls_runtime *ls_runtime_retain(ls_runtime *rt)
+{
+    if (rt != NULL) {
+        (void)atomic_fetch_add_explicit(&rt->refs, 1, memory_order_relaxed);
+    }
+    return rt;
+}
+
+void ls_runtime_release(ls_runtime *rt)
+{
+    if (rt != NULL && atomic_fetch_sub(&rt->refs, 1) == 1) {
+        destroy(rt);
+    }
+}
+
+ls_runtime *lsi_runtime_default(void)
+{
+    ls_runtime *rt = atomic_load_explicit(&default_runtime, memory_order_acquire);
+
+    if (rt != NULL) {
+        return rt;
+    }
+    lsi_mutex_lock(&default_lock);
+    rt = atomic_load(&default_runtime);
+    if (rt == NULL) {
+        ls_error err = LS_ERROR_INIT;
+
+        if (create(NULL, true, &rt, &err) == LS_OK) {
+            atomic_store(&default_runtime, rt);
+        } else {
+            lsi_log(LS_LOG_ERROR, "no default runtime: %s", err.message);
+        } // the next call tries again
+    }
+    lsi_mutex_unlock(&default_lock);
+    return rt;
+}
+
+static ls_runtime *or_default(ls_runtime *rt)
+{
+    return rt != NULL ? rt : lsi_runtime_default();
+}
+
+int ls_runtime_device_count(ls_runtime *rt)
+{
+    rt = or_default(rt);
+    return rt != NULL ? rt->device_count : 0;
+}
+
+ls_device *ls_runtime_device(ls_runtime *rt, int i)
+{
+    rt = or_default(rt);
+    return rt != NULL && i >= 0 && i < rt->device_count ? &rt->devices[i] : NULL;
+}
+
+/* "CPU:0, CPU:1": all of few, the ends of many. */
+static void list_devices(const ls_runtime *rt, char *out, size_t size)
+{
+    const int shown = rt->device_count <= 16 ? rt->device_count : 3;
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (int i = 0; i < shown && used < size; i++) {
+        (void)snprintf(out + used, size - used, "%sCPU:%d", i > 0 ? ", " : "", i);
+        used = strlen(out);
+    }
+    if (shown < rt->device_count) {
+        (void)snprintf(out + used, size - used, " ... CPU:%d", rt->device_count - 1);
+    }
+}
+
+ls_status ls_runtime_find_device(ls_runtime *rt, const char *name, ls_device **out,
+                                 ls_error *err)
+{
+    char wanted[sizeof rt->devices->name];
+    char there[200];
+    ls_status st;
+
+    rt = or_default(rt);
+    if (rt == NULL) {
+        return lsi_fail_memory(err, "the default runtime", sizeof *rt);
+    }
+    if (out == NULL) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "find device: there is no place for the result (out is NULL)");
+    }
+    st = lsi_device_canonical(name, NULL, wanted, sizeof wanted, err);
+    if (st != LS_OK) {
+        return st;
+    }
+    for (int i = 0; i < rt->device_count; i++) {
+        if (strcmp(rt->devices[i].name, wanted) == 0) {
+            *out = &rt->devices[i];
+            return LS_OK;
+        }
+    }
+    list_devices(rt, there, sizeof there);
+    return lsi_fail(err, LS_NOT_FOUND, -1,
+                    "there is no device %s: this runtime has %s of "
+                    "/job:localhost/replica:0/task:0; LS_DEVICES or the option "
+                    "logical_cpus makes more",
+                    wanted, there);
+}
+
+const char *ls_version(void)
+{
+    return LS_VERSION;
+}
+
+uint64_t lsi_runtime_take_random(ls_runtime *rt, uint64_t n)
+{
+    return atomic_fetch_add_explicit(&rt->random, n, memory_order_relaxed);
+}
+
+uint64_t lsi_runtime_seed(const ls_runtime *rt)
+{
+    return rt->settings.seed;
+}
+
+size_t ls_settings(ls_runtime *rt, const ls_setting **out)
+{
+    rt = or_default(rt);
+    if (rt == NULL || out == NULL) {
+        return 0;
+    }
+    *out = rt->settings.shown;
+    return LSI_COUNT_OF(rt->settings.shown);
+}

@@ -1,0 +1,119 @@
+/*
+ * Kernels: what computes an operation once its row has checked it.
+ *
+ * A kernel takes the whole call: inputs, attributes, outputs (allocated, not zeroed), the
+ * team to run on. `ref/` holds one for every operation, in plain C: it is the meaning.
+ * `simd/` is compiled once per instruction set and holds fast ones; `dnnl/` is a module
+ * over oneDNN. A fast kernel that does not do a case (dtype, shape, attributes) returns
+ * LS_UNIMPLEMENTED before it has written anything, and the next in the chain is asked.
+ */
+#ifndef LSI_KERNEL_H
+#define LSI_KERNEL_H
+#include "device/device.h"
+#include "lockstep/ext/op.h"
+#include "tensor/tensor.h"
+
+enum { LSI_MAX_OUTPUTS = 4 };
+
+typedef enum lsi_op_id {
+    LSI_OP_NONE = 0,
+#define X(name) LSI_OP_##name,
+#include "kernel/ops.def"
+#undef X
+    LSI_OP_COUNT
+} lsi_op_id;
+
+struct ls_op_call {
+    const ls_op *op;
+    size_t nin;
+    ls_tensor *const *in; /* dense; borrowed */
+    const void *attrs;
+    ls_device *device;
+    lsi_team *team;
+    ls_error *err;
+    ls_tensor *out[LSI_MAX_OUTPUTS]; /* set before the kernel runs */
+    struct {
+        ls_shape shape;
+        ls_dtype dtype;
+        bool view;     /* shares the memory of input 0 from `offset` on; no kernel runs */
+        size_t offset; /* bytes */
+    } spec[LSI_MAX_OUTPUTS]; /* what the shape rule said */
+};
+
+typedef ls_status (*lsi_kernel)(ls_op_call *k);
+
+/* One entry an operation, NULL where there is none: simd/table.c, a build per set. */
+extern const lsi_kernel lsi_simd_baseline[LSI_OP_COUNT];
+extern const lsi_kernel lsi_simd_avx2[LSI_OP_COUNT];
+extern const lsi_kernel lsi_simd_avx512[LSI_OP_COUNT];
+
+/* Runs the best kernel of the call's device: oneDNN where chosen, simd, then the row's
+ * own. */
+ls_status lsi_kernel_run(ls_op_call *k);
+
+/* Shorthand for kernels. */
+static inline const float *lsi_in_f32(const ls_op_call *k, size_t i)
+{
+    return (const float *)k->in[i]->data;
+}
+static inline float *lsi_out_f32(ls_op_call *k, int i)
+{
+    return (float *)k->out[i]->data;
+}
+
+/* Parts worth using for `work` units of about a nanosecond: 1 if it is too little. */
+int lsi_parts(const ls_op_call *k, int64_t work);
+
+/* Attributes of the operations, as the tape keeps them: plain bytes, no pointers. */
+typedef struct lsi_reduce_attrs {
+    uint32_t mask; /* bit a: axis a is reduced (of the input's axes) */
+    bool keepdims;
+} lsi_reduce_attrs;
+typedef struct lsi_matmul_attrs {
+    bool ta, tb;
+    ls_activation activation; /* dense only */
+} lsi_matmul_attrs;
+typedef struct lsi_conv_attrs {
+    int stride[2], dilation[2];
+    ls_padding padding;
+    ls_activation activation;
+    int pad[2];       /* before, rows and columns; filled in by the front door */
+    int64_t image[4]; /* conv2d_input_grad: shape of x; filter_grad: shape of w */
+    int multiplier;   /* depthwise: outputs a channel */
+} lsi_conv_attrs;
+typedef struct lsi_pool_attrs {
+    int size[2], stride[2], pad[2];
+    ls_padding padding;
+    bool relu;
+    int64_t image[4]; /* gradients: shape of x */
+} lsi_pool_attrs;
+typedef struct lsi_attention_attrs {
+    float scale; /* never 0 here */
+    bool causal;
+} lsi_attention_attrs;
+typedef struct lsi_scalars_attrs { /* clip lo hi; leaky_relu slope; epsilon; rate */
+    double a, b;
+} lsi_scalars_attrs;
+typedef struct lsi_axis_attrs { /* concat, stack, split, gather, argmax, expand_dims;
+                                   gelu: axis = approximate */
+    int axis;
+} lsi_axis_attrs;
+typedef struct lsi_shape_attrs { /* reshape, broadcast_to, tile, scatter, transpose, slice
+                                    (begin, shape), pad */
+    ls_shape shape;
+    int64_t begin[LS_MAX_DIMS]; /* slice: begin; pad: before; transpose: perm; tile:
+                                   multiples */
+    int64_t end[LS_MAX_DIMS];   /* pad: after; split: sizes */
+    double value;               /* pad */
+} lsi_shape_attrs;
+typedef struct lsi_random_attrs {
+    ls_shape shape;
+    ls_dtype dtype;
+    double a, b; /* lo hi; mean stddev; dropout: rate */
+    uint64_t seed, position;
+} lsi_random_attrs;
+typedef struct lsi_dtype_attrs { /* cast, one_hot */
+    ls_dtype dtype;
+    int64_t depth; /* one_hot */
+} lsi_dtype_attrs;
+#endif

@@ -1,0 +1,228 @@
+/* Comparisons, logic and choice, with broadcasting. */
+#include "kernel/ref/ref.h"
+#include "kernel/ref/rows.h"
+#include "kernel/ref/types.h"
+
+/* Integers come widened to 64 bits; unsigned ones as the same bits. */
+typedef bool (*float_test)(double a, double b);
+typedef bool (*int_test)(int64_t a, int64_t b, bool is_signed);
+
+static ls_status refuse(ls_op_call *k)
+{
+    return ls_op_fail(k, LS_UNIMPLEMENTED, "no kernel for %s",
+                      ls_dtype_name((ls_dtype)k->in[0]->dtype));
+}
+
+#define EACH(D, T)                                                                       \
+    LSI_TEMPLATE void test_##D(ls_op_call *k, float_test f)                              \
+    {                                                                                    \
+        LSI_EACH_ELEMENT(k, T, uint8_t, f(LSI_GET_##D(*pa), LSI_GET_##D(*pb)));          \
+    }
+LSI_FLOATS(EACH)
+#undef EACH
+
+LSI_TEMPLATE ls_status test_float(ls_op_call *k, float_test f)
+{
+    switch (k->in[0]->dtype) {
+#define EACH(D, T)                                                                       \
+    case LS_##D:                                                                         \
+        test_##D(k, f);                                                                  \
+        return LS_OK;
+        LSI_FLOATS(EACH)
+#undef EACH
+    default:
+        return refuse(k);
+    }
+}
+
+#define EACH(D, T, is_signed)                                                            \
+    LSI_TEMPLATE void test_##D(ls_op_call *k, int_test f)                                \
+    {                                                                                    \
+        LSI_EACH_ELEMENT(k, T, uint8_t, f((int64_t)*pa, (int64_t)*pb, is_signed));       \
+    }
+LSI_INTS(EACH)
+#undef EACH
+
+LSI_TEMPLATE ls_status test_int(ls_op_call *k, int_test f)
+{
+    switch (k->in[0]->dtype) {
+#define EACH(D, T, is_signed)                                                            \
+    case LS_##D:                                                                         \
+        test_##D(k, f);                                                                  \
+        return LS_OK;
+        LSI_INTS(EACH)
+#undef EACH
+    case LS_BOOL:
+        LSI_EACH_ELEMENT(k, uint8_t, uint8_t, f(*pa != 0, *pb != 0, false));
+        return LS_OK;
+    default:
+        return refuse(k);
+    }
+}
+
+LSI_TEMPLATE ls_status test(ls_op_call *k, float_test f, int_test fi)
+{
+    return lsi_dtype_is_float((ls_dtype)k->in[0]->dtype) ? test_float(k, f)
+                                                         : test_int(k, fi);
+}
+
+static inline bool less_int(int64_t a, int64_t b, bool is_signed)
+{
+    return is_signed ? a < b : (uint64_t)a < (uint64_t)b;
+}
+
+static inline bool same_text(const ls_string *a, const ls_string *b)
+{
+    return a->len == b->len && (a->len == 0 || memcmp(a->ptr, b->ptr, a->len) == 0);
+}
+
+static ls_status test_string(ls_op_call *k, bool wanted)
+{
+    LSI_EACH_ELEMENT(k, ls_string, uint8_t, same_text(pa, pb) == wanted);
+    return LS_OK;
+}
+
+static inline bool equal_float(double a, double b)
+{
+    return a == b;
+}
+
+static inline bool equal_int(int64_t a, int64_t b, bool is_signed)
+{
+    (void)is_signed;
+    return a == b;
+}
+
+ls_status lsi_ref_equal(ls_op_call *k)
+{
+    return k->in[0]->dtype == LS_STRING ? test_string(k, true)
+                                        : test(k, equal_float, equal_int);
+}
+
+static inline bool not_equal_float(double a, double b)
+{
+    return a != b;
+}
+
+static inline bool not_equal_int(int64_t a, int64_t b, bool is_signed)
+{
+    (void)is_signed;
+    return a != b;
+}
+
+ls_status lsi_ref_not_equal(ls_op_call *k)
+{
+    return k->in[0]->dtype == LS_STRING ? test_string(k, false)
+                                        : test(k, not_equal_float, not_equal_int);
+}
+
+static inline bool less_float(double a, double b)
+{
+    return a < b;
+}
+
+ls_status lsi_ref_less(ls_op_call *k)
+{
+    return test(k, less_float, less_int);
+}
+
+static inline bool less_equal_float(double a, double b)
+{
+    return a <= b;
+}
+
+static inline bool less_equal_int(int64_t a, int64_t b, bool is_signed)
+{
+    return !less_int(b, a, is_signed);
+}
+
+ls_status lsi_ref_less_equal(ls_op_call *k)
+{
+    return test(k, less_equal_float, less_equal_int);
+}
+
+static inline bool greater_float(double a, double b)
+{
+    return a > b;
+}
+
+static inline bool greater_int(int64_t a, int64_t b, bool is_signed)
+{
+    return less_int(b, a, is_signed);
+}
+
+ls_status lsi_ref_greater(ls_op_call *k)
+{
+    return test(k, greater_float, greater_int);
+}
+
+static inline bool greater_equal_float(double a, double b)
+{
+    return a >= b;
+}
+
+static inline bool greater_equal_int(int64_t a, int64_t b, bool is_signed)
+{
+    return !less_int(a, b, is_signed);
+}
+
+ls_status lsi_ref_greater_equal(ls_op_call *k)
+{
+    return test(k, greater_equal_float, greater_equal_int);
+}
+
+ls_status lsi_ref_logical_and(ls_op_call *k)
+{
+    LSI_EACH_ELEMENT(k, uint8_t, uint8_t, *pa != 0 && *pb != 0);
+    return LS_OK;
+}
+
+ls_status lsi_ref_logical_or(ls_op_call *k)
+{
+    LSI_EACH_ELEMENT(k, uint8_t, uint8_t, *pa != 0 || *pb != 0);
+    return LS_OK;
+}
+
+/* Chooses by the bits of an element: only their number matters. */
+#define EACH(T)                                                                          \
+    static void choose_##T(ls_op_call *k)                                                \
+    {                                                                                    \
+        lsi_rows r = lsi_rows_of(k);                                                     \
+        const uint8_t *cond = k->in[0]->data;                                            \
+        const T *a = k->in[1]->data;                                                     \
+        const T *b = k->in[2]->data;                                                     \
+        T *y = k->out[0]->data;                                                          \
+        do {                                                                             \
+            for (int64_t i = 0; i < r.n; i++) {                                          \
+                y[i] = cond[r.at[0] + i * r.step[0]] != 0 ? a[r.at[1] + i * r.step[1]]   \
+                                                          : b[r.at[2] + i * r.step[2]];  \
+            }                                                                            \
+            y += r.n;                                                                    \
+        } while (lsi_next_row(&r));                                                      \
+    }
+EACH(uint8_t)
+EACH(uint16_t)
+EACH(uint32_t)
+EACH(uint64_t)
+#undef EACH
+
+ls_status lsi_ref_where(ls_op_call *k)
+{
+    switch (ls_dtype_size((ls_dtype)k->out[0]->dtype)) {
+    case 1:
+        choose_uint8_t(k);
+        return LS_OK;
+    case 2:
+        choose_uint16_t(k);
+        return LS_OK;
+    case 4:
+        choose_uint32_t(k);
+        return LS_OK;
+    case 8:
+        choose_uint64_t(k);
+        return LS_OK;
+    default:
+        return ls_op_fail(k, LS_UNIMPLEMENTED, "no kernel for %s",
+                          ls_dtype_name((ls_dtype)k->out[0]->dtype));
+    }
+}

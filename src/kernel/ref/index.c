@@ -1,0 +1,160 @@
+/* Rows found by number: gather, scatter, one_hot. */
+#include "kernel/ref/ref.h"
+#include "kernel/ref/types.h"
+
+/* Every index lies in 0 .. size-1. */
+static ls_status check_indices(ls_op_call *k, const ls_tensor *indices, int64_t size)
+{
+    for (int64_t i = 0; i < indices->count; i++) {
+        const int64_t v = lsi_index_at(indices, i);
+
+        if (v < 0 || v >= size) {
+            return ls_op_fail(k, LS_INVALID_ARGUMENT,
+                              "index %lld at position %lld is not in [0, %lld)",
+                              (long long)v, (long long)i, (long long)size);
+        }
+    }
+    return LS_OK;
+}
+
+typedef struct gathering {
+    const ls_tensor *x;
+    const ls_tensor *indices;
+    char *to;
+    int64_t outer;
+    int64_t size; /* of the axis */
+    size_t inner; /* bytes */
+} gathering;
+
+static void gather_share(void *arg, int part, int parts)
+{
+    const gathering *job = arg;
+    const int64_t n = job->indices->count;
+    int64_t begin = 0;
+    int64_t end = 0;
+
+    lsi_team_share(job->outer * n, 1, part, parts, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t row = i / n * job->size + lsi_index_at(job->indices, i % n);
+
+        memcpy(job->to + (size_t)i * job->inner,
+               (const char *)job->x->data + (size_t)row * job->inner, job->inner);
+    }
+}
+
+ls_status lsi_ref_gather(ls_op_call *k)
+{
+    const int axis = ((const lsi_axis_attrs *)k->attrs)->axis;
+    const ls_tensor *x = k->in[0];
+    gathering job = {x, k->in[1],      k->out[0]->data,
+                     1, x->dims[axis], ls_dtype_size((ls_dtype)x->dtype)};
+    const ls_status st = check_indices(k, k->in[1], job.size);
+
+    if (st != LS_OK) {
+        return st;
+    }
+    for (int i = 0; i < x->ndim; i++) {
+        job.outer *= i < axis ? x->dims[i] : 1;
+        job.inner *= i > axis ? (size_t)x->dims[i] : 1;
+    }
+    lsi_team_run(k->team, lsi_parts(k, k->out[0]->count), gather_share, &job);
+    return LS_OK;
+}
+
+typedef struct scattering {
+    const ls_tensor *indices;
+    const ls_tensor *updates;
+    ls_tensor *to;
+    int64_t width; /* elements of a row */
+} scattering;
+
+/* Adds n elements at x to those at y. */
+static void add_row(ls_dtype dtype, void *to, int64_t to_at, const void *from,
+                    int64_t from_at, int64_t n)
+{
+    switch (dtype) {
+#define EACH(D, T)                                                                       \
+    case LS_##D: {                                                                       \
+        T *y = (T *)to + to_at;                                                          \
+        const T *x = (const T *)from + from_at;                                          \
+        for (int64_t i = 0; i < n; i++) {                                                \
+            y[i] = LSI_PUT_##D(LSI_GET_##D(y[i]) + LSI_GET_##D(x[i]));                   \
+        }                                                                                \
+        break;                                                                           \
+    }
+        LSI_FLOATS(EACH)
+#undef EACH
+#define EACH(D, T, is_signed)                                                            \
+    case LS_##D: {                                                                       \
+        T *y = (T *)to + to_at;                                                          \
+        const T *x = (const T *)from + from_at;                                          \
+        for (int64_t i = 0; i < n; i++) {                                                \
+            y[i] = (T)((uint64_t)y[i] + (uint64_t)x[i]);                                 \
+        }                                                                                \
+        break;                                                                           \
+    }
+        LSI_INTS(EACH)
+#undef EACH
+    default:
+        break;
+    }
+}
+
+/*
+ * A member owns a range of the output's rows and looks through all indices for them, so
+ * that rows with the same index are added in their order whatever the number of members.
+ */
+static void scatter_share(void *arg, int part, int parts)
+{
+    const scattering *job = arg;
+    const ls_dtype dtype = (ls_dtype)job->to->dtype;
+    const size_t bytes = (size_t)job->width * ls_dtype_size(dtype);
+    int64_t begin = 0;
+    int64_t end = 0;
+
+    lsi_team_share(job->to->dims[0], 1, part, parts, &begin, &end);
+    memset((char *)job->to->data + (size_t)begin * bytes, 0,
+           (size_t)(end - begin) * bytes);
+    for (int64_t i = 0; i < job->indices->count; i++) {
+        const int64_t row = lsi_index_at(job->indices, i);
+
+        if (row >= begin && row < end) {
+            add_row(dtype, job->to->data, row * job->width, job->updates->data,
+                    i * job->width, job->width);
+        }
+    }
+}
+
+ls_status lsi_ref_scatter(ls_op_call *k)
+{
+    ls_tensor *y = k->out[0];
+    scattering job = {k->in[0], k->in[1], y, y->count / y->dims[0]};
+    const ls_status st = check_indices(k, k->in[0], y->dims[0]);
+
+    if (st == LS_OK) {
+        lsi_team_run(k->team, lsi_parts(k, y->count + k->in[1]->count), scatter_share,
+                     &job);
+    }
+    return st;
+}
+
+ls_status lsi_ref_one_hot(ls_op_call *k)
+{
+    const ls_tensor *indices = k->in[0];
+    const ls_dtype dtype = (ls_dtype)k->out[0]->dtype;
+    const size_t size = ls_dtype_size(dtype);
+    const int64_t depth = k->out[0]->dims[k->out[0]->ndim - 1];
+    char *y = k->out[0]->data;
+    _Alignas(8) char one[8]; // elements of any dtype fit
+
+    lsi_ref_fill(dtype, one, 1, 1);
+    memset(y, 0, (size_t)k->out[0]->count * size);
+    for (int64_t i = 0; i < indices->count; i++) {
+        const int64_t hot = lsi_index_at(indices, i);
+
+        if (hot >= 0 && hot < depth) {
+            memcpy(y + (size_t)(i * depth + hot) * size, one, size);
+        }
+    }
+    return LS_OK;
+}

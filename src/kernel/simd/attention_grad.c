@@ -1,0 +1,260 @@
+/*
+ * The gradient of attention. Weights are computed again from the scores and the saved
+ * logsumexp, block by block. A head is summed by one member, queries in order.
+ *
+ *     w = exp(q k' scale - lse)     dv = w' g
+ *     s = w (g v' - sum(g out)) scale
+ *     dq = s k                      dk = s' q
+ */
+#include "kernel/simd/attention.h"
+
+enum { QUERY_BLOCK = VW == 4 ? 64 : 96 };
+
+struct job {
+    lsi_attention a;
+    const float *out, *lse, *gout;
+    float *dq, *dk, *dv, *scratch;
+    int64_t rows; /* queries at a time */
+    int64_t scratch_each;
+};
+
+/* A member's scratch. */
+struct space {
+    float *keys, *values;      /* transposed, in panels, of one head */
+    float *key_rows;           /* keys as they are, in panels, a block after the other */
+    float *queries, *gradient; /* of the present queries, in panels */
+    float *weights, *scores;
+    float *dots; /* sum(g out) of each query */
+    float *rest;
+};
+
+/* The five products, as wide as they get. */
+struct products {
+    lsi_gemm weights; /* q k' */
+    lsi_gemm scores;  /* g v' */
+    lsi_gemm dv;      /* w' g */
+    lsi_gemm dk;      /* s' q */
+    lsi_gemm dq;      /* s k */
+};
+
+static struct products products_of(const lsi_attention *a, int64_t rows)
+{
+    return (struct products){
+        .weights =
+            {.m = rows, .n = KEY_BLOCK, .k = a->d, .a = {.ld = a->d}, .ldc = SCORE_LD},
+        .scores =
+            {.m = rows, .n = KEY_BLOCK, .k = a->dv, .a = {.ld = a->dv}, .ldc = SCORE_LD},
+        .dv = {.m = KEY_BLOCK,
+               .n = a->dv,
+               .k = rows,
+               .a = {.ld = SCORE_LD, .transposed = true},
+               .ldc = a->dv,
+               .accumulate = true},
+        .dk = {.m = KEY_BLOCK,
+               .n = a->d,
+               .k = rows,
+               .a = {.ld = SCORE_LD, .transposed = true},
+               .ldc = a->d,
+               .accumulate = true},
+        .dq = {.m = rows, .n = a->d, .k = KEY_BLOCK, .a = {.ld = SCORE_LD}, .ldc = a->d},
+    };
+}
+
+static int64_t product_scratch(const lsi_attention *a, int64_t rows)
+{
+    const struct products p = products_of(a, rows);
+    const lsi_gemm *all[] = {&p.weights, &p.scores, &p.dv, &p.dk, &p.dq};
+    int64_t most = 0;
+
+    for (size_t i = 0; i < LSI_COUNT_OF(all); i++) {
+        most = LSI_MAX(most, LSI_SIMD(gemm_scratch)(all[i], all[i]->m, all[i]->n));
+    }
+    return most;
+}
+
+/* Lays out the scratch at `base`; with NULL it only counts. Returns the floats. */
+static int64_t lay_out(const struct job *j, float *base, struct space *w)
+{
+    const lsi_attention *a = &j->a;
+    const int64_t keys = (a->keys + KEY_BLOCK - 1) / KEY_BLOCK * KEY_BLOCK;
+    const int64_t sizes[] = {
+        aligned_floats(LSI_SIMD(gemm_packed)(a->d, keys)),
+        aligned_floats(LSI_SIMD(gemm_packed)(a->dv, keys)),
+        aligned_floats(LSI_SIMD(gemm_packed)(keys, a->d)),
+        aligned_floats(LSI_SIMD(gemm_packed)(j->rows, a->d)),
+        aligned_floats(LSI_SIMD(gemm_packed)(j->rows, a->dv)),
+        j->rows * SCORE_LD,
+        j->rows * SCORE_LD,
+        aligned_floats(j->rows),
+        product_scratch(a, j->rows),
+    };
+    float **const parts[] = {&w->keys,    &w->values,   &w->key_rows,
+                             &w->queries, &w->gradient, &w->weights,
+                             &w->scores,  &w->dots,     &w->rest};
+    int64_t floats = 0;
+
+    for (size_t i = 0; i < LSI_COUNT_OF(sizes); i++) {
+        *parts[i] = base != NULL ? base + floats : NULL;
+        floats += sizes[i];
+    }
+    return aligned_floats(floats);
+}
+
+static void pack_head(const lsi_attention *a, int64_t head, const struct space *w)
+{
+    const float *keys = a->k + head * a->keys * a->d;
+    const lsi_matrix k = {keys, a->d, true, NULL};
+    const lsi_matrix v = {a->v + head * a->keys * a->dv, a->dv, true, NULL};
+
+    LSI_SIMD(gemm_pack)(&k, a->d, a->keys, 0, a->keys, w->keys);
+    LSI_SIMD(gemm_pack)(&v, a->dv, a->keys, 0, a->keys, w->values);
+    for (int64_t key = 0; key < a->keys; key += KEY_BLOCK) {
+        const lsi_matrix rows = {keys + key * a->d, a->d, false, NULL};
+
+        LSI_SIMD(gemm_pack)
+        (&rows, LSI_MIN(KEY_BLOCK, a->keys - key), a->d, 0, a->d,
+         w->key_rows + key * LSI_SIMD(gemm_packed)(1, a->d));
+    }
+}
+
+static float dot(const float *x, const float *y, int64_t n)
+{
+    vf sum = vzero();
+    int64_t i = 0;
+
+    for (; i + VW <= n; i += VW) {
+        sum += vload(x + i) * vload(y + i);
+    }
+    if (i < n) {
+        sum += vload_n(x + i, n - i) * vload_n(y + i, n - i);
+    }
+    return vsum(sum);
+}
+
+/* Scores of a row become weights, and products with values gradients of the scores. */
+static void soften_row(float *w, float *s, int64_t n, int64_t width, float scale,
+                       float lse, float dots)
+{
+    for (int64_t i = 0; i < n; i += VW) {
+        const int64_t some = LSI_MIN(n - i, VW);
+        const vf weight = vexp_negative(vload_n(w + i, some) * scale - lse);
+        const vf score = weight * (vload_n(s + i, some) - dots) * scale;
+
+        vstore_n(w + i, weight, some);
+        vstore_n(s + i, score, some);
+    }
+    memset(w + n, 0, (size_t)(width - n) * sizeof(float));
+    memset(s + n, 0, (size_t)(width - n) * sizeof(float));
+}
+
+/* What queries i0 .. give to keys key .. key+width-1, and get from them. */
+static void meet(const struct job *j, const struct space *w, int64_t head, int64_t i0,
+                 int64_t rows, int64_t key, int64_t width)
+{
+    const lsi_attention *a = &j->a;
+    const int64_t first = head * a->n + i0, first_key = head * a->keys + key;
+    struct products p = products_of(a, rows);
+
+    p.weights.n = width;
+    p.weights.a.data = a->q + first * a->d;
+    p.weights.panels = w->keys + key * a->d;
+    p.weights.c = w->weights;
+    LSI_SIMD(gemm_block)(&p.weights, 0, rows, 0, width, w->rest);
+    p.scores.n = width;
+    p.scores.a.data = j->gout + first * a->dv;
+    p.scores.panels = w->values + key * a->dv;
+    p.scores.c = w->scores;
+    LSI_SIMD(gemm_block)(&p.scores, 0, rows, 0, width, w->rest);
+    for (int64_t r = 0; r < rows; r++) {
+        soften_row(w->weights + r * SCORE_LD, w->scores + r * SCORE_LD,
+                   visible(a, i0 + r, key, width), width, a->scale, j->lse[first + r],
+                   w->dots[r]);
+    }
+    p.dv.m = width;
+    p.dv.a.data = w->weights;
+    p.dv.panels = w->gradient;
+    p.dv.c = j->dv + first_key * a->dv;
+    LSI_SIMD(gemm_block)(&p.dv, 0, width, 0, a->dv, w->rest);
+    p.dk.m = width;
+    p.dk.a.data = w->scores;
+    p.dk.panels = w->queries;
+    p.dk.c = j->dk + first_key * a->d;
+    LSI_SIMD(gemm_block)(&p.dk, 0, width, 0, a->d, w->rest);
+    p.dq.k = width;
+    p.dq.depth = LSI_MIN(KEY_BLOCK, a->keys - key);
+    p.dq.a.data = w->scores;
+    p.dq.panels = w->key_rows + key * LSI_SIMD(gemm_packed)(1, a->d);
+    p.dq.c = j->dq + first * a->d;
+    p.dq.accumulate = key > 0;
+    LSI_SIMD(gemm_block)(&p.dq, 0, rows, 0, a->d, w->rest);
+}
+
+static void run_head(const struct job *j, const struct space *w, int64_t head)
+{
+    const lsi_attention *a = &j->a;
+
+    pack_head(a, head, w);
+    memset(j->dk + head * a->keys * a->d, 0, (size_t)(a->keys * a->d) * sizeof(float));
+    memset(j->dv + head * a->keys * a->dv, 0, (size_t)(a->keys * a->dv) * sizeof(float));
+    for (int64_t i0 = 0; i0 < a->n; i0 += j->rows) {
+        const int64_t rows = LSI_MIN(j->rows, a->n - i0), first = head * a->n + i0;
+        const int64_t end = a->causal ? LSI_MIN(i0 + rows, a->keys) : a->keys;
+        const lsi_matrix q = {a->q + first * a->d, a->d, false, NULL};
+        const lsi_matrix g = {j->gout + first * a->dv, a->dv, false, NULL};
+
+        LSI_SIMD(gemm_pack)(&q, rows, a->d, 0, a->d, w->queries);
+        LSI_SIMD(gemm_pack)(&g, rows, a->dv, 0, a->dv, w->gradient);
+        for (int64_t r = 0; r < rows; r++) {
+            w->dots[r] =
+                dot(j->gout + (first + r) * a->dv, j->out + (first + r) * a->dv, a->dv);
+        }
+        for (int64_t key = 0; key < end; key += KEY_BLOCK) {
+            meet(j, w, head, i0, rows, key, LSI_MIN(KEY_BLOCK, end - key));
+        }
+    }
+}
+
+static void run_part(void *arg, int part, int parts)
+{
+    const struct job *j = arg;
+    struct space w = {0};
+    int64_t begin = 0, end = 0;
+
+    lay_out(j, j->scratch + part * j->scratch_each, &w);
+    lsi_team_share(j->a.heads, 1, part, parts, &begin, &end);
+    for (int64_t head = begin; head < end; head++) {
+        run_head(j, &w, head);
+    }
+}
+
+ls_status LSI_SIMD(attention_grad)(ls_op_call *k)
+{
+    struct job j = {0};
+    struct space unused = {0};
+    size_t bytes = 0;
+    int parts = 1;
+
+    if (!lsi_all_f32(k) || k->in[0]->count == 0 || k->in[1]->count == 0 ||
+        k->in[2]->count == 0) {
+        return LS_UNIMPLEMENTED;
+    }
+    j.a = attention_of(k);
+    j.a.heads = k->in[0]->count / (j.a.n * j.a.d);
+    j.out = k->in[3]->data;
+    j.lse = k->in[4]->data;
+    j.gout = k->in[5]->data;
+    j.dq = k->out[0]->data;
+    j.dk = k->out[1]->data;
+    j.dv = k->out[2]->data;
+    j.rows = query_block(j.a.n, QUERY_BLOCK);
+    parts = (int)LSI_MIN(lsi_parts(k, k->in[0]->count * j.a.keys / VW), j.a.heads);
+    j.scratch_each = lay_out(&j, NULL, &unused);
+    bytes = (size_t)(j.scratch_each * parts) * sizeof(float);
+    j.scratch = lsi_device_alloc(k->device, bytes);
+    if (j.scratch == NULL) {
+        return lsi_fail_memory(k->err, "gradient of attention", bytes);
+    }
+    lsi_team_run(k->team, parts, run_part, &j);
+    lsi_device_free(k->device, j.scratch);
+    return LS_OK;
+}

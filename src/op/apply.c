@@ -1,0 +1,331 @@
+/*
+ * The one dispatch point: every operation, built in or the user's, passes through
+ * ls_op_apply(), which checks, makes the outputs, runs the kernel and records.
+ */
+#include "op/op.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static LSI_COLD void fail_with(ls_context *c, const ls_op *op, ls_error *e, ls_status st)
+{
+    e->code = st;
+    if (e->message[0] == '\0') {
+        (void)snprintf(e->message, sizeof e->message, "%s: %s", op->name,
+                       ls_status_meaning(st));
+    }
+    (void)lsi_context_error(c, e);
+}
+
+static LSI_COLD ls_status fail_inputs(ls_op_call *k)
+{
+    if (k->op->max_inputs >= 0 && k->op->min_inputs == k->op->max_inputs) {
+        return ls_op_fail(k, LS_INVALID_ARGUMENT, "takes %d inputs, got %zu",
+                          k->op->min_inputs, k->nin);
+    }
+    return ls_op_fail(k, LS_INVALID_ARGUMENT, "takes at least %d inputs%s, got %zu",
+                      k->op->min_inputs, k->op->max_inputs < 0 ? "" : " and not so many",
+                      k->nin);
+}
+
+/* Inputs exist, are on this device, and are counted right; *sparse: some are sparse. */
+static inline ls_status check_inputs(ls_op_call *k, bool *sparse)
+{
+    bool any = false;
+
+    if (k->nin < (size_t)k->op->min_inputs ||
+        (k->op->max_inputs >= 0 && k->nin > (size_t)k->op->max_inputs)) {
+        return fail_inputs(k);
+    }
+    if (k->nin > 0 && k->in == NULL) {
+        return ls_op_fail(k, LS_INVALID_ARGUMENT, "the list of inputs is NULL");
+    }
+    for (size_t i = 0; i < k->nin; i++) {
+        if (k->in[i] == NULL) {
+            return ls_op_fail(k, LS_INVALID_ARGUMENT, "input %zu is NULL", i);
+        }
+        any |= k->in[i]->values != NULL;
+    }
+    *sparse = any;
+    return LS_OK;
+}
+
+static ls_status make_outputs(ls_context *c, ls_op_call *k)
+{
+    for (int i = 0; i < k->op->outputs; i++) {
+        ls_tensor *t = lsi_context_struct(c);
+        int64_t count;
+        size_t bytes;
+
+        k->out[i] = t;
+        if (t == NULL) {
+            return lsi_fail_memory(k->err, k->op->name, sizeof *t);
+        }
+        if (k->spec[i].view) {
+            lsi_tensor_init_view(t, k->in[0], k->spec[i].dtype, &k->spec[i].shape,
+                                 k->spec[i].offset);
+        } else if (!lsi_tensor_init(t, k->device, k->spec[i].dtype, &k->spec[i].shape)) {
+            t->count = 0;
+            t->ndim = 0;
+            if (ls_dtype_size(k->spec[i].dtype) == 0) {
+                return ls_op_fail(k, LS_INVALID_ARGUMENT,
+                                  "the shape rule does not say what output %d is", i);
+            }
+            if (!lsi_shape_bytes(&k->spec[i].shape, k->spec[i].dtype, &count, &bytes)) {
+                char text[128];
+
+                return ls_op_fail(
+                    k, LS_INVALID_ARGUMENT,
+                    "the result would have the shape %s, which is too large",
+                    ls_shape_text(&k->spec[i].shape, text, sizeof text));
+            }
+            return lsi_fail_memory(k->err, k->op->name, bytes);
+        }
+    }
+    return LS_OK;
+}
+
+/* True if a kernel has anything to write. */
+static inline bool has_work(const ls_op_call *k)
+{
+    for (int i = 0; i < k->op->outputs; i++) {
+        if (!k->spec[i].view && k->out[i]->count > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static inline void record(ls_context *c, const ls_op_call *k, size_t attrs_size,
+                          ls_tensor *const *inputs)
+{
+    uint16_t tapes = 0;
+
+    for (size_t i = 0; i < k->nin; i++) {
+        tapes |= inputs[i]->tapes;
+    }
+    tapes &= c->recording;
+    if (tapes != 0 && k->op->gradient != NULL) {
+        c->recorder.record(c, k, attrs_size, tapes);
+    }
+}
+
+static ls_status run(ls_context *c, ls_op_call *k)
+{
+    ls_status st;
+
+    for (int i = 0; i < k->op->outputs; i++) {
+        k->spec[i].view = false;
+        k->spec[i].dtype = (ls_dtype)0; // a rule that forgets an output is found out
+        k->spec[i].shape.ndim = 0;
+    }
+    st = k->op->shape(k);
+    if (st == LS_OK) {
+        st = make_outputs(c, k);
+    }
+    if (st == LS_OK && has_work(k)) {
+        st = lsi_kernel_run(k);
+    }
+    return st;
+}
+
+static ls_status run_dense(ls_context *c, ls_op_call *k, size_t attrs_size);
+
+/* Rows of the library are right; a user's row may not be. */
+static inline bool usable(const ls_op *op)
+{
+    return op != NULL &&
+           (op->builtin != 0 ||
+            (op->struct_size >= sizeof *op && op->name != NULL && op->shape != NULL &&
+             op->kernel != NULL && op->outputs >= 1 && op->outputs <= LSI_MAX_OUTPUTS));
+}
+
+static LSI_COLD void fail_row(ls_context *c)
+{
+    (void)ls_context_fail(c, LS_INVALID_ARGUMENT,
+                          "the operation's row is not filled in: it needs its size, a "
+                          "name, a shape rule, a kernel and 1 to %d outputs",
+                          LSI_MAX_OUTPUTS);
+}
+
+LSI_HOT void ls_op_apply(ls_context *c, const ls_op *op, ls_tensor *const *inputs,
+                         size_t n, const void *attrs, size_t attrs_size, ls_tensor **outs)
+{
+    ls_error e;
+    ls_op_call k;
+    bool sparse = false;
+    ls_status st;
+
+    if (!usable(op)) {
+        fail_row(c);
+        return;
+    }
+    for (int i = 0; i < op->outputs; i++) {
+        outs[i] = NULL;
+    }
+    if (lsi_failed(c)) {
+        return;
+    }
+    e.struct_size = sizeof e;
+    e.kind = LS_KIND_OP;
+    e.rank = -1;
+    e.line = 0;
+    e.file = NULL;
+    e.message[0] = '\0';
+    k.op = op;
+    k.nin = n;
+    k.in = inputs;
+    k.attrs = attrs;
+    k.device = c->device;
+    k.team = c->device->team;
+    k.err = &e;
+    st = check_inputs(&k, &sparse);
+    if (st == LS_OK && sparse) {
+        st = run_dense(c, &k, attrs_size);
+    } else if (st == LS_OK) {
+        st = run(c, &k);
+        if (st == LS_OK && c->recording != 0) {
+            record(c, &k, attrs_size, inputs);
+        }
+    }
+    if (st != LS_OK) {
+        fail_with(c, op, &e, st);
+        return;
+    }
+    for (int i = 0; i < op->outputs; i++) {
+        outs[i] = k.out[i];
+    }
+}
+
+/* Some inputs are sparse: the operation sees the dense tensors they stand for. */
+static LSI_COLD ls_status run_dense(ls_context *c, ls_op_call *k, size_t attrs_size)
+{
+    ls_tensor **in = lsi_alloc(k->nin, sizeof(ls_tensor *));
+    ls_status st = LS_OK;
+
+    if (in == NULL) {
+        return lsi_fail_memory(k->err, k->op->name, k->nin * sizeof(ls_tensor *));
+    }
+    for (size_t i = 0; i < k->nin && st == LS_OK; i++) {
+        in[i] = lsi_dense(c, k->in[i]);
+        if (in[i] == NULL) {
+            st = ls_context_status(c, k->err);
+        }
+    }
+    if (st == LS_OK) {
+        k->in = in;
+        st = run(c, k);
+    }
+    if (st == LS_OK && c->recording != 0) {
+        record(c, k, attrs_size, in);
+    }
+    lsi_free(in);
+    return st;
+}
+
+ls_tensor *ls_op_apply1(ls_context *c, const ls_op *op, ls_tensor *const *inputs,
+                        size_t n, const void *attrs, size_t attrs_size)
+{
+    ls_tensor *outs[LSI_MAX_OUTPUTS] = {NULL};
+
+    ls_op_apply(c, op, inputs, n, attrs, attrs_size, outs);
+    return outs[0];
+}
+
+ls_tensor *lsi_op1(ls_context *c, const ls_op *op, ls_tensor *x, const void *attrs,
+                   size_t size)
+{
+    ls_tensor *outs[LSI_MAX_OUTPUTS] = {NULL};
+
+    ls_op_apply(c, op, &x, 1, attrs, size, outs);
+    return outs[0];
+}
+
+ls_tensor *lsi_op2(ls_context *c, const ls_op *op, ls_tensor *a, ls_tensor *b,
+                   const void *attrs, size_t size)
+{
+    ls_tensor *in[2] = {a, b}, *outs[LSI_MAX_OUTPUTS] = {NULL};
+
+    ls_op_apply(c, op, in, 2, attrs, size, outs);
+    return outs[0];
+}
+
+ls_tensor *lsi_op3(ls_context *c, const ls_op *op, ls_tensor *x, ls_tensor *y,
+                   ls_tensor *z, const void *attrs, size_t size)
+{
+    ls_tensor *in[3] = {x, y, z}, *outs[LSI_MAX_OUTPUTS] = {NULL};
+
+    ls_op_apply(c, op, in, 3, attrs, size, outs);
+    return outs[0];
+}
+
+size_t ls_op_input_count(const ls_op_call *k)
+{
+    return k->nin;
+}
+
+const ls_tensor *ls_op_input(const ls_op_call *k, size_t i)
+{
+    return i < k->nin ? k->in[i] : NULL;
+}
+
+const void *ls_op_attrs(const ls_op_call *k)
+{
+    return k->attrs;
+}
+
+ls_status ls_op_set_output(ls_op_call *k, int i, ls_dtype dtype, const ls_shape *shape)
+{
+    if (i < 0 || i >= k->op->outputs) {
+        return ls_op_fail(k, LS_INTERNAL, "there is no output %d", i);
+    }
+    k->spec[i].dtype = dtype;
+    k->spec[i].shape.ndim = shape->ndim;
+    for (int d = 0; d < shape->ndim && d < LS_MAX_DIMS; d++) {
+        k->spec[i].shape.dims[d] = shape->dims[d];
+    }
+    return LS_OK;
+}
+
+ls_status ls_op_fail(ls_op_call *k, ls_status code, const char *fmt, ...)
+{
+    if (k->err != NULL) {
+        size_t at;
+        va_list args;
+
+        k->err->code = code;
+        at = (size_t)snprintf(k->err->message, sizeof k->err->message,
+                              "%s: ", k->op->name);
+        if (at < sizeof k->err->message) {
+            va_start(args, fmt);
+            (void)vsnprintf(k->err->message + at, sizeof k->err->message - at, fmt, args);
+            va_end(args);
+        }
+    }
+    return code;
+}
+
+void *ls_op_output(ls_op_call *k, int i)
+{
+    return k->out[i]->data;
+}
+
+ls_tensor *ls_op_node_input(const ls_op_node *n, size_t i)
+{
+    return i < n->nin ? n->in[i] : NULL;
+}
+
+ls_tensor *ls_op_node_output(const ls_op_node *n, int i)
+{
+    return i >= 0 && i < (int)n->nout ? n->out[i] : NULL;
+}
+
+const void *ls_op_node_attrs(const ls_op_node *n)
+{
+    return n->attrs;
+}
+
+bool ls_op_needs(const ls_op_node *n, size_t i)
+{
+    return i < n->nin && (i >= 64 || (n->needs >> i & 1) != 0);
+}

@@ -1,0 +1,187 @@
+#include "ls_row_check.h"
+
+struct operands {
+    ls_tensor *q, *k, *v;
+};
+
+static struct operands operands_of(ls_context *c, ls_shape q, ls_shape k)
+{
+    uint64_t seed = 21;
+    struct operands o;
+
+    o.q = lst_random_f64(c, q, -1, 1, &seed);
+    o.k = lst_random_f64(c, k, -1, 1, &seed);
+    o.v = lst_random_f64(c, k, -1, 1, &seed);
+    return o;
+}
+
+/* The same with a matrix of scores, as the books write it. */
+static ls_tensor *by_the_book(ls_context *c, struct operands o, double scale, bool causal)
+{
+    ls_tensor *s =
+        ls_mul(c, ls_matmul_t(c, o.q, o.k, false, true), lsi_scalar(c, LS_F64, scale));
+    const int64_t m = ls_tensor_dim(s, -1);
+
+    for (int64_t i = 0; causal && i < s->count; i++) {
+        if (i % m > i / m % m) {
+            ((double *)s->data)[i] = -INFINITY;
+        }
+    }
+    return ls_matmul(c, ls_softmax(c, s), o.v);
+}
+
+static bool same(const ls_tensor *a, const ls_tensor *b)
+{
+    return a != NULL && b != NULL && lst_holds(a, ls_tensor_shape(b), b->data, 1e-12);
+}
+
+LST_TEST(attention_is_the_softmax_of_scores_times_the_values)
+{
+    ls_runtime *rt;
+    ls_context *c = lst_open(&rt);
+    const struct operands square =
+        operands_of(c, LS_SHAPE(2, 3, 4, 5), LS_SHAPE(2, 3, 4, 5));
+    const struct operands other = operands_of(c, LS_SHAPE(2, 4, 5), LS_SHAPE(2, 7, 5));
+    const struct operands flat = operands_of(c, LS_SHAPE(1, 1), LS_SHAPE(1, 1));
+
+    LST_CHECK(same(ls_attention(c, square.q, square.k, square.v, 0.5, false),
+                   by_the_book(c, square, 0.5, false)));
+    LST_CHECK(same(ls_attention(c, square.q, square.k, square.v, 0.5, true),
+                   by_the_book(c, square, 0.5, true)));
+    LST_CHECK(same(ls_attention(c, other.q, other.k, other.v, 0.25, false),
+                   by_the_book(c, other, 0.25, false)));
+    LST_CHECK(same(ls_attention(c, flat.q, flat.k, flat.v, 0, true), flat.v));
+    // Scale 0 is 1/sqrt(d), which the attributes hold as a float.
+    LST_CHECK(same(ls_attention(c, other.q, other.k, other.v, 0, false),
+                   by_the_book(c, other, (double)(float)(1 / sqrt(5)), false)));
+    lst_close(c, rt);
+}
+
+LST_TEST(the_logarithm_of_each_sum_is_kept)
+{
+    ls_runtime *rt;
+    ls_context *c = lst_open(&rt);
+    ls_tensor *in[3] = {F32(c, LS_SHAPE(2, 1), 1, 2), F32(c, LS_SHAPE(2, 1), 3, 4),
+                        F32(c, LS_SHAPE(2, 1), 10, 20)};
+    ls_tensor *outs[LSI_MAX_OUTPUTS] = {NULL};
+    lsi_attention_attrs at = {1, true};
+
+    ls_op_apply(c, &lsi_op_attention, in, 3, &at, sizeof at, outs);
+    LST_CHECK(lst_holds(outs[1], LS_SHAPE(2), D(3, log(exp(6) + exp(8))), 1e-6));
+    LST_CHECK(outs[1] != NULL && outs[1]->dtype == LS_F32);
+    LST_CHECK(lst_holds(outs[0], LS_SHAPE(2, 1),
+                        D(10, (10 * exp(6) + 20 * exp(8)) / (exp(6) + exp(8))), 1e-6));
+    for (size_t i = 0; i < 3; i++) {
+        in[i] = ls_cast(c, in[i], LS_F16);
+    }
+    ls_op_apply(c, &lsi_op_attention, in, 3, &at, sizeof at, outs);
+    LST_CHECK(outs[1] != NULL && outs[1]->dtype == LS_F32); // never a half
+    LST_CHECK(outs[0] != NULL && outs[0]->dtype == LS_F16 && lst_at(outs[0], 0) == 10);
+    lst_close(c, rt);
+}
+
+LST_TEST(empty_batches_and_no_keys_give_nothing_and_zeros)
+{
+    ls_runtime *rt;
+    ls_context *c = lst_open(&rt);
+    ls_tensor *e = ZEROS(c, LS_SHAPE(0, 2, 3)), *q = F32(c, LS_SHAPE(1, 2), 1, 2);
+    ls_tensor *none = ZEROS(c, LS_SHAPE(0, 2)), *thin = ZEROS(c, LS_SHAPE(2, 0));
+
+    LST_CHECK(lst_holds(ls_attention(c, e, e, e, 0, true), LS_SHAPE(0, 2, 3), NULL, 0));
+    LST_CHECK(
+        lst_holds(ls_attention(c, q, none, none, 0, false), LS_SHAPE(1, 2), D(0, 0), 0));
+    LST_CHECK(
+        lst_holds(ls_attention(c, thin, thin, thin, 0, false), LS_SHAPE(2, 0), NULL, 0));
+    lst_close(c, rt);
+}
+
+LST_TEST(gradients_of_attention_agree_with_differences)
+{
+    ls_runtime *rt;
+    ls_context *c = lst_open(&rt);
+
+    for (int causal = 0; causal < 2; causal++) {
+        const struct operands o = operands_of(
+            c, LS_SHAPE(2, 3, 2), causal != 0 ? LS_SHAPE(2, 3, 2) : LS_SHAPE(2, 4, 2));
+        lst_call call;
+
+        lst_watch(c, o.q, &call);
+        (void)ls_attention(c, o.q, o.k, o.v, 0.7, causal != 0);
+        lst_check_row(c, &call, 1);
+    }
+    lst_close(c, rt);
+}
+
+LST_TEST(a_failed_allocation_fails_the_step_and_leaks_nothing)
+{
+    ls_runtime *rt;
+    ls_context *c = lst_open(&rt);
+    int failed = 0;
+
+    for (int64_t n = 1; n < 100; n++) {
+        const struct operands o = operands_of(c, LS_SHAPE(2, 3, 2), LS_SHAPE(2, 3, 2));
+        const lsi_attention_attrs at = {1, false};
+        ls_tensor *in[6] = {o.q, o.k, o.v, NULL, NULL, o.q};
+        ls_tensor *outs[LSI_MAX_OUTPUTS] = {NULL};
+        ls_error err = LS_ERROR_INIT;
+        ls_status st;
+
+        (void)lsi_alloc_fail_at(n);
+        ls_op_apply(c, &lsi_op_attention, in, 3, &at, sizeof at, outs);
+        in[3] = outs[0];
+        in[4] = outs[1];
+        ls_op_apply(c, &lsi_op_attention_grad, in, 6, &at, sizeof at, outs);
+        (void)lsi_alloc_fail_at(0);
+        st = ls_context_finish(c, &err);
+        if (st == LS_OK) {
+            break;
+        }
+        LST_CHECK(st == LS_RESOURCE_EXHAUSTED);
+        failed++;
+    }
+    LST_CHECK(failed >= 2); // the scratch of each kernel at least
+    lst_close(c, rt);
+}
+
+LST_TEST(wrong_operands_are_named)
+{
+    ls_runtime *rt;
+    ls_context *c = lst_open(&rt);
+    lsi_attention_attrs at = {1, false};
+    ls_tensor *in[6];
+
+#define Q(...) ZEROS(c, LS_SHAPE(__VA_ARGS__))
+    (void)ls_attention(c, Q(2, 3), Q(4, 5), Q(4, 5), 0, false);
+    LST_STEP_FAILS(
+        c, LS_INVALID_ARGUMENT,
+        "attention: queries float32 (2, 3), keys float32 (4, 5), values float32 "
+        "(4, 5)");
+    (void)ls_attention(c, Q(2, 3), Q(4, 3), Q(5, 3), 0, false);
+    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "values float32 (5, 3)");
+    (void)ls_attention(c, Q(3), Q(3), Q(3), 0, false);
+    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "they must be [..., n, d]");
+    (void)ls_attention(c, Q(2, 2, 3), Q(3, 2, 3), Q(3, 2, 3), 0, false);
+    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "equal before the last two axes");
+    (void)ls_attention(c, Q(2, 3), Q(4, 3), Q(4, 3), 0, true);
+    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "a key for each query, not 4 for 2");
+    (void)ls_attention(c, Q(2, 3), (ls_constant)(c, LS_F64, LS_SHAPE(2, 3), NULL),
+                       Q(2, 3), 0, false);
+    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "the dtypes differ");
+    (void)ls_attention(c, (ls_constant)(c, LS_I32, LS_SHAPE(2, 3), NULL),
+                       (ls_constant)(c, LS_I32, LS_SHAPE(2, 3), NULL),
+                       (ls_constant)(c, LS_I32, LS_SHAPE(2, 3), NULL), 0, false);
+    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "needs a floating dtype");
+    for (size_t i = 0; i < 6; i++) {
+        in[i] = Q(2, 3);
+    }
+    (void)ls_op_apply1(c, &lsi_op_attention_grad, in, 6, &at, sizeof at);
+    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "sums float32 (2, 3), gradient");
+    lst_close(c, rt);
+}
+
+LST_MAIN(LST_CASE(attention_is_the_softmax_of_scores_times_the_values),
+         LST_CASE(the_logarithm_of_each_sum_is_kept),
+         LST_CASE(empty_batches_and_no_keys_give_nothing_and_zeros),
+         LST_CASE(gradients_of_attention_agree_with_differences),
+         LST_CASE(a_failed_allocation_fails_the_step_and_leaks_nothing),
+         LST_CASE(wrong_operands_are_named))

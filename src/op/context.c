@@ -1,0 +1,335 @@
+#include "op/op.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+ls_status ls_context_open(ls_device *device, ls_context **out, ls_error *err)
+{
+    ls_context *c;
+
+    if (out == NULL) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "context: out is NULL");
+    }
+    if (device == NULL) {
+        ls_runtime *rt = lsi_runtime_default();
+
+        if (rt == NULL) {
+            return lsi_fail_memory(err, "the default runtime", sizeof(ls_device));
+        }
+        device = ls_runtime_device(rt, 0);
+    }
+    c = lsi_alloc(1, sizeof *c);
+    if (c == NULL) {
+        return lsi_fail_memory(err, "a context", sizeof *c);
+    }
+    c->device = device;
+    c->runtime = ls_runtime_retain(device->runtime);
+    c->error = (ls_error)LS_ERROR_INIT;
+    *out = c;
+    return LS_OK;
+}
+
+/*
+ * Lets the step's tensors go, last made first: their memory is then handed out again in
+ * the order the next step asks for it. Those that somebody retained live on by
+ * themselves.
+ */
+static void release_tensors(ls_context *c)
+{
+    ls_tensor *t = c->tensors;
+
+    c->tensors = NULL;
+    while (t != NULL) {
+        ls_tensor *next = t->next;
+
+        t->next = NULL;
+        t->listed = false;
+        if (atomic_load(&t->refs) == 1 || atomic_fetch_sub(&t->refs, 1) == 1) {
+            lsi_tensor_clear(t);
+            if (t->recycled) {
+                t->next = c->spare;
+                c->spare = t;
+            } else {
+                lsi_free(t);
+            }
+        }
+        t = next;
+    }
+}
+
+static void end_step(ls_context *c)
+{
+    if (c->recorder.reset != NULL) {
+        c->recorder.reset(c);
+    }
+    release_tensors(c);
+    c->unplaced = false;
+    c->error.code = LS_OK;
+    c->error.message[0] = '\0';
+    c->file = NULL;
+    c->line = 0;
+}
+
+ls_status ls_context_finish(ls_context *c, ls_error *err)
+{
+    ls_status st;
+
+    if (c == NULL) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "finish: the context is NULL");
+    }
+    st = c->error.code;
+    if (st != LS_OK) {
+        (void)lsi_fail_again(err, &c->error);
+    }
+    end_step(c);
+    return st;
+}
+
+void ls_context_close(ls_context *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    end_step(c);
+    if (c->recorder.destroy != NULL) {
+        c->recorder.destroy(c);
+    }
+    while (c->spare != NULL) {
+        ls_tensor *next = c->spare->next;
+
+        lsi_free(c->spare);
+        c->spare = next;
+    }
+    ls_runtime_release(c->runtime);
+    lsi_free(c);
+}
+
+ls_status ls_context_status(const ls_context *c, ls_error *err)
+{
+    if (c == NULL) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "the context is NULL");
+    }
+    return c->error.code == LS_OK ? LS_OK : lsi_fail_again(err, &c->error);
+}
+
+ls_tensor *lsi_context_error(ls_context *c, const ls_error *err)
+{
+    if (c != NULL && c->error.code == LS_OK) {
+        c->error = *err;
+        if (c->error.file == NULL) {
+            c->error.file = c->file;
+            c->error.line = c->line;
+        }
+        c->unplaced = c->error.file == NULL;
+    }
+    return NULL;
+}
+
+ls_tensor *ls_context_fail(ls_context *c, ls_status code, const char *fmt, ...)
+{
+    ls_error e = LS_ERROR_INIT;
+    va_list args;
+
+    if (c == NULL || c->error.code != LS_OK) {
+        return NULL;
+    }
+    e.code = code != LS_OK ? code : LS_UNKNOWN;
+    va_start(args, fmt);
+    (void)vsnprintf(e.message, sizeof e.message, fmt, args);
+    va_end(args);
+    return lsi_context_error(c, &e);
+}
+
+ls_device *ls_context_device(const ls_context *c)
+{
+    return c->device;
+}
+
+ls_context *ls_context_at(ls_context *c, const char *file, int line)
+{
+    if (c != NULL) {
+        c->file = file;
+        c->line = line;
+    }
+    return c;
+}
+
+ls_tensor *ls_placed(ls_context *c, ls_tensor *result, const char *file, int line)
+{
+    if (c == NULL) {
+        return result;
+    }
+    if (c->unplaced) { // the call that just ended has failed
+        c->unplaced = false;
+        c->error.file = file;
+        c->error.line = line;
+    }
+    if (c->recording != 0) {
+        c->recorder.place(c, file, line);
+    }
+    c->file = NULL;
+    c->line = 0;
+    return result;
+}
+
+double ls_placed_item(ls_context *c, double result, const char *file, int line)
+{
+    (void)ls_placed(c, NULL, file, line);
+    return result;
+}
+
+ls_tensor *lsi_context_struct(ls_context *c)
+{
+    ls_tensor *t = c->spare;
+
+    if (t != NULL) {
+        c->spare = t->next;
+    } else {
+        t = lsi_alloc_aligned(sizeof *t, _Alignof(ls_tensor));
+        if (t == NULL) {
+            return NULL;
+        }
+    }
+    atomic_store_explicit(&t->refs, 1, memory_order_relaxed); // nobody else knows it yet
+    t->buffer = NULL;
+    t->values = NULL;
+    t->indices = NULL;
+    t->tapes = 0;
+    t->listed = true;
+    t->recycled = true;
+    t->next = c->tensors;
+    c->tensors = t;
+    return t;
+}
+
+ls_tensor *lsi_context_own(ls_context *c, ls_tensor *t)
+{
+    if (t == NULL) {
+        return ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for a tensor");
+    }
+    t->listed = true;
+    t->next = c->tensors;
+    c->tensors = t;
+    return t;
+}
+
+ls_tensor *ls_adopt(ls_context *c, ls_tensor *t)
+{
+    if (t == NULL) {
+        return NULL;
+    }
+    if (lsi_failed(c)) {
+        ls_tensor_release(t);
+        return NULL;
+    }
+    if (t->listed) { // a step's own tensor that was retained: one reference is enough
+        ls_tensor_release(t);
+        return t;
+    }
+    return lsi_context_own(c, t);
+}
+
+ls_tensor *lsi_context_sparse(ls_context *c, const ls_shape *shape, ls_tensor *values,
+                              ls_tensor *indices)
+{
+    ls_tensor *t = lsi_failed(c) ? NULL : lsi_context_struct(c);
+
+    if (t == NULL) {
+        return ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for a tensor");
+    }
+    lsi_tensor_init_sparse(t, shape, values, indices);
+    return t;
+}
+
+ls_tensor *(ls_constant)(ls_context *c, ls_dtype dtype, ls_shape shape, const void *data)
+{
+    ls_error e = LS_ERROR_INIT;
+    ls_tensor *t = NULL;
+    int64_t count;
+    size_t bytes;
+
+    if (lsi_failed(c)) {
+        return NULL;
+    }
+    if (dtype != LS_STRING && lsi_shape_bytes(&shape, dtype, &count, &bytes)) {
+        t = lsi_context_struct(c); // the usual case: the struct is used again and again
+        if (t == NULL || !lsi_tensor_init(t, c->device, dtype, &shape)) {
+            (void)lsi_fail_memory(&e, "a constant", bytes);
+            return lsi_context_error(c, &e);
+        }
+        if (data != NULL && bytes > 0) {
+            lsi_device_copy(c->device, t->data, data, bytes);
+        } else {
+            memset(t->data, 0, bytes);
+        }
+        return t;
+    }
+    if (ls_tensor_create(c->device, dtype, shape, data, &t, &e) != LS_OK) {
+        return lsi_context_error(c, &e);
+    }
+    return lsi_context_own(c, t);
+}
+
+ls_tensor *ls_constant_f32(ls_context *c, float value)
+{
+    return (ls_constant)(c, LS_F32, LS_SCALAR, &value);
+}
+
+ls_tensor *ls_constant_i64(ls_context *c, int64_t value)
+{
+    return (ls_constant)(c, LS_I64, LS_SCALAR, &value);
+}
+
+double lsi_element(const ls_tensor *t, int64_t i)
+{
+    const void *p = t->data;
+
+    switch ((ls_dtype)t->dtype) {
+    case LS_F32:
+        return (double)((const float *)p)[i];
+    case LS_F64:
+        return ((const double *)p)[i];
+    case LS_F16:
+        return (double)lsi_f16_to_f32(((const uint16_t *)p)[i]);
+    case LS_BF16:
+        return (double)lsi_bf16_to_f32(((const uint16_t *)p)[i]);
+    case LS_I8:
+        return ((const int8_t *)p)[i];
+    case LS_I16:
+        return ((const int16_t *)p)[i];
+    case LS_I32:
+        return ((const int32_t *)p)[i];
+    case LS_I64:
+        return (double)((const int64_t *)p)[i];
+    case LS_U8:
+    case LS_BOOL:
+        return ((const uint8_t *)p)[i];
+    case LS_U16:
+        return ((const uint16_t *)p)[i];
+    case LS_U32:
+        return ((const uint32_t *)p)[i];
+    case LS_U64:
+        return (double)((const uint64_t *)p)[i];
+    case LS_STRING:
+        break;
+    }
+    return (double)NAN;
+}
+
+double(ls_item)(ls_context *c, const ls_tensor *t)
+{
+    if (lsi_failed(c)) {
+        return (double)NAN;
+    }
+    if (t == NULL || t->count != 1 || t->dtype == LS_STRING || t->data == NULL) {
+        lsi_text text = t != NULL ? lsi_text_of(t) : (lsi_text){"NULL"};
+
+        (void)ls_context_fail(c, LS_INVALID_ARGUMENT,
+                              "item: needs a tensor with one number, got %s; reduce it, "
+                              "or read it whole with ls_tensor_read()",
+                              text.s);
+        return (double)NAN;
+    }
+    return lsi_element(t, 0);
+}

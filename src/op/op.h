@@ -1,0 +1,139 @@
+/*
+ * The context operations run in, and the tools their rows are written with. Each family's
+ * file holds its rows: front door (ls_relu), shape rule, kernel, gradient, side by side.
+ */
+#ifndef LSI_OP_H
+#define LSI_OP_H
+#define LS_NO_PLACES /* gradients keep the place of the operation they belong to */
+#include "kernel/kernel.h"
+#include "lockstep/op.h"
+
+#define X(name) extern const ls_op lsi_op_##name;
+#include "kernel/ops.def"
+#undef X
+
+/* The rows, by number; [0] is NULL. */
+extern const ls_op *const lsi_op_table[LSI_OP_COUNT];
+
+/* A row of the table: LSI_ROW(relu, 1, 1, 1, same_shape, lsi_ref_relu, relu_gradient) */
+#define LSI_ROW(op, min, max, outs, shape_, kernel_, gradient_)                          \
+    const ls_op lsi_op_##op = {sizeof(ls_op), #op,    min,     max,      outs,           \
+                               LSI_OP_##op,   shape_, kernel_, gradient_}
+
+struct ls_op_node {
+    const ls_op *op;
+    const char *file;
+    int line;
+    uint16_t tapes; /* which tapes recorded it */
+    uint16_t nout;
+    uint32_t nin;
+    ls_tensor **in; /* nin inputs, then nout outputs, their records, the attributes */
+    ls_tensor **out;
+    uint64_t *from; /* which record and output gave each input; src/grad/tape.c */
+    void *attrs;
+    uint64_t
+        needs; /* bit i: input i leads to something watched (inputs past 63: always) */
+};
+
+/* What the tape (src/grad) hangs into a context; see src/grad/tape.c. */
+typedef struct lsi_recorder {
+    void (*record)(ls_context *c, const ls_op_call *k, size_t attrs_size, uint16_t tapes);
+    void (*place)(ls_context *c, const char *file, int line); /* of the last records */
+    void (*reset)(ls_context *c); /* the step ended: forget all tapes */
+    void (*destroy)(ls_context *c);
+    void *self;
+} lsi_recorder;
+
+struct ls_context {
+    ls_device *device;
+    ls_runtime *runtime; /* retained */
+    uint16_t recording;  /* a bit for each tape that is recording now */
+    const char *file;
+    int line;
+    ls_tensor *tensors; /* of this step */
+    ls_tensor *spare;   /* to be used again */
+    lsi_recorder recorder;
+    bool unplaced;  /* the error's place is still to come: ls_placed() */
+    ls_error error; /* code LS_OK: none yet */
+};
+
+/* One input, two inputs: the usual front doors. */
+ls_tensor *lsi_op1(ls_context *c, const ls_op *op, ls_tensor *x, const void *attrs,
+                   size_t size);
+ls_tensor *lsi_op2(ls_context *c, const ls_op *op, ls_tensor *a, ls_tensor *b,
+                   const void *attrs, size_t size);
+ls_tensor *lsi_op3(ls_context *c, const ls_op *op, ls_tensor *x, ls_tensor *y,
+                   ls_tensor *z, const void *attrs, size_t size);
+
+/* True if the step has failed; a front door with something to compute first asks this. */
+static inline bool lsi_failed(const ls_context *c)
+{
+    return c == NULL || c->error.code != LS_OK;
+}
+
+/* A fresh struct on the context's list, with only refs set. NULL: out of memory. */
+ls_tensor *lsi_context_struct(ls_context *c);
+
+/* Fails the step at the context's place, keeping the first failure. Returns NULL. */
+ls_tensor *lsi_context_error(ls_context *c, const ls_error *err);
+
+/* A sparse tensor of the step; NULL: the step has failed. */
+ls_tensor *lsi_context_sparse(ls_context *c, const ls_shape *shape, ls_tensor *values,
+                              ls_tensor *indices);
+
+/* Hands `t` (may be NULL: out of memory, fails the step) to the context's list. */
+ls_tensor *lsi_context_own(ls_context *c, ls_tensor *t);
+
+/* Element i of a tensor of numbers, as a double. */
+double lsi_element(const ls_tensor *t, int64_t i);
+
+/* The dense tensor a sparse one stands for; `t` itself if it is dense. */
+ls_tensor *lsi_dense(ls_context *c, ls_tensor *t);
+
+/* g summed down to the shape of `like`: the gradient of broadcasting. */
+ls_tensor *lsi_sum_to(ls_context *c, ls_tensor *g, ls_tensor *like);
+
+/* Scalar and filled constants of a dtype. */
+ls_tensor *lsi_scalar(ls_context *c, ls_dtype dtype, double value);
+ls_tensor *lsi_fill(ls_context *c, ls_dtype dtype, const ls_shape *shape, double value);
+ls_tensor *lsi_zeros_like(ls_context *c, const ls_tensor *t);
+ls_tensor *lsi_ones_like(ls_context *c, const ls_tensor *t);
+
+/* Shape rules shared by families. */
+ls_status lsi_shape_same(ls_op_call *k);        /* output 0 like input 0 */
+ls_status lsi_shape_same_float(ls_op_call *k);  /* the same, floating dtypes only */
+ls_status lsi_shape_same_number(ls_op_call *k); /* the same, no bool, no string */
+
+/* NumPy's rule; false: the shapes do not go together. */
+bool lsi_broadcast(const ls_shape *a, const ls_shape *b, ls_shape *out);
+
+/* The shape of a tensor, for rules. */
+static inline ls_shape lsi_shape(const ls_tensor *t)
+{
+    return ls_tensor_shape(t);
+}
+
+/* Two or three shapes in one message: "(2, 3)". Buffers of this size suffice. */
+typedef struct lsi_text {
+    char s[128];
+} lsi_text;
+lsi_text lsi_text_of(const ls_tensor *t); /* "float32 (2, 3)" */
+
+/*
+ * Activations of dense and convolutions (matmul.c). Those whose gradient follows from
+ * the result alone are fused into the row; the others are an operation after it.
+ */
+bool lsi_activation_fused(ls_activation activation);
+ls_tensor *lsi_activate(ls_context *c, ls_activation activation, ls_tensor *x);
+ls_tensor *lsi_activation_grad(ls_context *c, ls_activation activation, ls_tensor *g,
+                               ls_tensor *y);
+
+/* How many windows fit and how much padding stands before the first (conv.c). */
+typedef struct lsi_window {
+    int64_t count; /* negative: not even a part of one fits */
+    int pad;
+} lsi_window;
+
+/* TensorFlow's rule for `size` elements, a window over `extent` >= 1, stride >= 1. */
+lsi_window lsi_windows(int64_t size, int64_t extent, int stride, ls_padding padding);
+#endif

@@ -1,0 +1,555 @@
+/* Elementwise operations on one operand. */
+#include "op/op.h"
+
+#include <math.h>
+
+#include "kernel/ref/ref.h"
+
+static ls_tensor *scaled(ls_context *c, ls_tensor *t, double factor)
+{
+    return t == NULL ? NULL : ls_mul(c, t, lsi_scalar(c, (ls_dtype)t->dtype, factor));
+}
+
+static ls_tensor *shifted(ls_context *c, ls_tensor *t, double term)
+{
+    return t == NULL ? NULL : ls_add(c, t, lsi_scalar(c, (ls_dtype)t->dtype, term));
+}
+
+/* Shape rule of the *_grad rows: two operands that are alike. */
+static ls_status alike(ls_op_call *k)
+{
+    const ls_tensor *g = k->in[0];
+    const ls_tensor *v = k->in[1];
+    const ls_shape sg = lsi_shape(g);
+    const ls_shape sv = lsi_shape(v);
+
+    if (g->dtype != v->dtype || !ls_shape_equal(&sg, &sv)) {
+        return ls_op_fail(k, LS_INVALID_ARGUMENT,
+                          "the gradient %s and the value %s must be alike",
+                          lsi_text_of(g).s, lsi_text_of(v).s);
+    }
+    return LS_OK;
+}
+
+static ls_status alike_float(ls_op_call *k)
+{
+    const ls_status st = alike(k);
+
+    return st != LS_OK ? st : lsi_shape_same_float(k);
+}
+
+static ls_status alike_number(ls_op_call *k)
+{
+    const ls_status st = alike(k);
+
+    return st != LS_OK ? st : lsi_shape_same_number(k);
+}
+
+static void neg_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                         ls_tensor **gin)
+{
+    (void)n;
+    gin[0] = ls_neg(c, gout[0]);
+}
+
+LSI_ROW(neg, 1, 1, 1, lsi_shape_same_number, lsi_ref_neg, neg_gradient);
+
+ls_tensor *(ls_neg)(ls_context *c, ls_tensor *x)
+{
+    return lsi_op1(c, &lsi_op_neg, x, NULL, 0);
+}
+
+static void abs_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                         ls_tensor **gin)
+{
+    gin[0] = ls_mul(c, gout[0], ls_sign(c, n->in[0]));
+}
+
+LSI_ROW(abs, 1, 1, 1, lsi_shape_same_number, lsi_ref_abs, abs_gradient);
+
+ls_tensor *(ls_abs)(ls_context *c, ls_tensor *x)
+{
+    return lsi_op1(c, &lsi_op_abs, x, NULL, 0);
+}
+
+/* Flat but for the step at 0: TensorFlow too gives zeros rather than none. */
+static void sign_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                          ls_tensor **gin)
+{
+    (void)gout;
+    gin[0] = lsi_zeros_like(c, n->in[0]);
+}
+
+LSI_ROW(sign, 1, 1, 1, lsi_shape_same_number, lsi_ref_sign, sign_gradient);
+
+ls_tensor *(ls_sign)(ls_context *c, ls_tensor *x)
+{
+    return lsi_op1(c, &lsi_op_sign, x, NULL, 0);
+}
+
+static void exp_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                         ls_tensor **gin)
+{
+    gin[0] = ls_mul(c, gout[0], n->out[0]);
+}
+
+LSI_ROW(exp, 1, 1, 1, lsi_shape_same_float, lsi_ref_exp, exp_gradient);
+
+ls_tensor *(ls_exp)(ls_context *c, ls_tensor *x)
+{
+    return lsi_op1(c, &lsi_op_exp, x, NULL, 0);
+}
+
+static void log_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                         ls_tensor **gin)
+{
+    gin[0] = ls_div(c, gout[0], n->in[0]);
+}
+
+LSI_ROW(log, 1, 1, 1, lsi_shape_same_float, lsi_ref_log, log_gradient);
+
+ls_tensor *(ls_log)(ls_context *c, ls_tensor *x)
+{
+    return lsi_op1(c, &lsi_op_log, x, NULL, 0);
+}
+
+static void log1p_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                           ls_tensor **gin)
+{
+    gin[0] = ls_div(c, gout[0], shifted(c, n->in[0], 1));
+}
+
+LSI_ROW(log1p, 1, 1, 1, lsi_shape_same_float, lsi_ref_log1p, log1p_gradient);
+
+ls_tensor *(ls_log1p)(ls_context *c, ls_tensor *x)
+{
+    return lsi_op1(c, &lsi_op_log1p, x, NULL, 0);
+}
+
+static void sqrt_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                          ls_tensor **gin)
+{
+    gin[0] = ls_div(c, scaled(c, gout[0], 0.5), n->out[0]);
+}
+
+LSI_ROW(sqrt, 1, 1, 1, lsi_shape_same_float, lsi_ref_sqrt, sqrt_gradient);
+
+ls_tensor *(ls_sqrt)(ls_context *c, ls_tensor *x)
+{
+    return lsi_op1(c, &lsi_op_sqrt, x, NULL, 0);
+}
+
+static void rsqrt_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                           ls_tensor **gin)
+{
+    ls_tensor *y = n->out[0];
+
+    gin[0] = ls_mul(c, scaled(c, gout[0], -0.5), ls_mul(c, ls_square(c, y), y));
+}
+
+LSI_ROW(rsqrt, 1, 1, 1, lsi_shape_same_float, lsi_ref_rsqrt, rsqrt_gradient);
+
+ls_tensor *(ls_rsqrt)(ls_context *c, ls_tensor *x)
+{
+    return lsi_op1(c, &lsi_op_rsqrt, x, NULL, 0);
+}
+
+static void square_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                            ls_tensor **gin)
+{
+    gin[0] = ls_mul(c, gout[0], scaled(c, n->in[0], 2));
+}
+
+LSI_ROW(square, 1, 1, 1, lsi_shape_same_number, lsi_ref_square, square_gradient);
+
+ls_tensor *(ls_square)(ls_context *c, ls_tensor *x)
+{
+    return lsi_op1(c, &lsi_op_square, x, NULL, 0);
+}
+
+static void reciprocal_gradient(ls_context *c, const ls_op_node *n,
+                                ls_tensor *const *gout, ls_tensor **gin)
+{
+    gin[0] = ls_mul(c, ls_neg(c, gout[0]), ls_square(c, n->out[0]));
+}
+
+LSI_ROW(reciprocal, 1, 1, 1, lsi_shape_same_float, lsi_ref_reciprocal,
+        reciprocal_gradient);
+
+ls_tensor *(ls_reciprocal)(ls_context *c, ls_tensor *x)
+{
+    return lsi_op1(c, &lsi_op_reciprocal, x, NULL, 0);
+}
+
+static void erf_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                         ls_tensor **gin)
+{
+    const double two_over_sqrt_pi = 1.12837916709551257390;
+    ls_tensor *bell = ls_exp(c, ls_neg(c, ls_square(c, n->in[0])));
+
+    gin[0] = ls_mul(c, gout[0], scaled(c, bell, two_over_sqrt_pi));
+}
+
+LSI_ROW(erf, 1, 1, 1, lsi_shape_same_float, lsi_ref_erf, erf_gradient);
+
+ls_tensor *(ls_erf)(ls_context *c, ls_tensor *x)
+{
+    return lsi_op1(c, &lsi_op_erf, x, NULL, 0);
+}
+
+static void softplus_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                              ls_tensor **gin)
+{
+    gin[0] = ls_mul(c, gout[0], ls_sigmoid(c, n->in[0]));
+}
+
+LSI_ROW(softplus, 1, 1, 1, lsi_shape_same_float, lsi_ref_softplus, softplus_gradient);
+
+ls_tensor *(ls_softplus)(ls_context *c, ls_tensor *x)
+{
+    return lsi_op1(c, &lsi_op_softplus, x, NULL, 0);
+}
+
+/*
+ * relu, leaky_relu: straight lines, so that the gradient's own gradient is the same
+ * operation again and the operand it looks at gets none.
+ */
+static void relu_grad_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                               ls_tensor **gin)
+{
+    gin[0] = lsi_op2(c, &lsi_op_relu_grad, gout[0], n->in[1], NULL, 0);
+}
+
+LSI_ROW(relu_grad, 2, 2, 1, alike_number, lsi_ref_relu_grad, relu_grad_gradient);
+
+static void relu_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                          ls_tensor **gin)
+{
+    gin[0] = lsi_op2(c, &lsi_op_relu_grad, gout[0], n->out[0], NULL, 0);
+}
+
+LSI_ROW(relu, 1, 1, 1, lsi_shape_same_number, lsi_ref_relu, relu_gradient);
+
+ls_tensor *(ls_relu)(ls_context *c, ls_tensor *x)
+{
+    return lsi_op1(c, &lsi_op_relu, x, NULL, 0);
+}
+
+static void leaky_relu_grad_gradient(ls_context *c, const ls_op_node *n,
+                                     ls_tensor *const *gout, ls_tensor **gin)
+{
+    gin[0] = lsi_op2(c, &lsi_op_leaky_relu_grad, gout[0], n->in[1], n->attrs,
+                     sizeof(lsi_scalars_attrs));
+}
+
+LSI_ROW(leaky_relu_grad, 2, 2, 1, alike_float, lsi_ref_leaky_relu_grad,
+        leaky_relu_grad_gradient);
+
+static void leaky_relu_gradient(ls_context *c, const ls_op_node *n,
+                                ls_tensor *const *gout, ls_tensor **gin)
+{
+    gin[0] = lsi_op2(c, &lsi_op_leaky_relu_grad, gout[0], n->in[0], n->attrs,
+                     sizeof(lsi_scalars_attrs));
+}
+
+LSI_ROW(leaky_relu, 1, 1, 1, lsi_shape_same_float, lsi_ref_leaky_relu,
+        leaky_relu_gradient);
+
+ls_tensor *(ls_leaky_relu)(ls_context *c, ls_tensor *x, float slope)
+{
+    lsi_scalars_attrs attrs;
+
+    memset(&attrs, 0, sizeof attrs);
+    attrs.a = (double)slope;
+    return lsi_op1(c, &lsi_op_leaky_relu, x, &attrs, sizeof attrs);
+}
+
+/* d/dg is the operation again; d/dy is g where y is on the curved side. */
+static void elu_grad_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                              ls_tensor **gin)
+{
+    ls_tensor *y = n->in[1];
+
+    gin[0] = lsi_op2(c, &lsi_op_elu_grad, gout[0], y, NULL, 0);
+    if (ls_op_needs(n, 1)) {
+        ls_tensor *zero = lsi_scalar(c, (ls_dtype)y->dtype, 0);
+
+        gin[1] = ls_where(c, ls_less(c, y, zero), ls_mul(c, gout[0], n->in[0]), zero);
+    }
+}
+
+LSI_ROW(elu_grad, 2, 2, 1, alike_float, lsi_ref_elu_grad, elu_grad_gradient);
+
+static void elu_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                         ls_tensor **gin)
+{
+    gin[0] = lsi_op2(c, &lsi_op_elu_grad, gout[0], n->out[0], NULL, 0);
+}
+
+LSI_ROW(elu, 1, 1, 1, lsi_shape_same_float, lsi_ref_elu, elu_gradient);
+
+ls_tensor *(ls_elu)(ls_context *c, ls_tensor *x)
+{
+    return lsi_op1(c, &lsi_op_elu, x, NULL, 0);
+}
+
+/* g y (1 - y): d/dy is g (1 - 2y). */
+static void sigmoid_grad_gradient(ls_context *c, const ls_op_node *n,
+                                  ls_tensor *const *gout, ls_tensor **gin)
+{
+    gin[0] = lsi_op2(c, &lsi_op_sigmoid_grad, gout[0], n->in[1], NULL, 0);
+    if (ls_op_needs(n, 1)) {
+        ls_tensor *slope = shifted(c, scaled(c, n->in[1], -2), 1);
+
+        gin[1] = ls_mul(c, ls_mul(c, gout[0], n->in[0]), slope);
+    }
+}
+
+LSI_ROW(sigmoid_grad, 2, 2, 1, alike_float, lsi_ref_sigmoid_grad, sigmoid_grad_gradient);
+
+static void sigmoid_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                             ls_tensor **gin)
+{
+    gin[0] = lsi_op2(c, &lsi_op_sigmoid_grad, gout[0], n->out[0], NULL, 0);
+}
+
+LSI_ROW(sigmoid, 1, 1, 1, lsi_shape_same_float, lsi_ref_sigmoid, sigmoid_gradient);
+
+ls_tensor *(ls_sigmoid)(ls_context *c, ls_tensor *x)
+{
+    return lsi_op1(c, &lsi_op_sigmoid, x, NULL, 0);
+}
+
+/* g (1 - y*y): d/dy is -2 g y. */
+static void tanh_grad_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                               ls_tensor **gin)
+{
+    gin[0] = lsi_op2(c, &lsi_op_tanh_grad, gout[0], n->in[1], NULL, 0);
+    if (ls_op_needs(n, 1)) {
+        gin[1] = ls_mul(c, ls_mul(c, gout[0], n->in[0]), scaled(c, n->in[1], -2));
+    }
+}
+
+LSI_ROW(tanh_grad, 2, 2, 1, alike_float, lsi_ref_tanh_grad, tanh_grad_gradient);
+
+static void tanh_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                          ls_tensor **gin)
+{
+    gin[0] = lsi_op2(c, &lsi_op_tanh_grad, gout[0], n->out[0], NULL, 0);
+}
+
+LSI_ROW(tanh, 1, 1, 1, lsi_shape_same_float, lsi_ref_tanh, tanh_gradient);
+
+ls_tensor *(ls_tanh)(ls_context *c, ls_tensor *x)
+{
+    return lsi_op1(c, &lsi_op_tanh, x, NULL, 0);
+}
+
+/* The second derivative of the exact gelu: phi(x) (2 - x*x), phi the normal density. */
+static ls_tensor *gelu_exact_curve(ls_context *c, ls_tensor *x)
+{
+    const double inv_sqrt_2pi = 0.39894228040143267794;
+    ls_tensor *square = ls_square(c, x);
+    ls_tensor *phi = scaled(c, ls_exp(c, scaled(c, square, -0.5)), inv_sqrt_2pi);
+
+    return ls_mul(c, phi, shifted(c, scaled(c, square, -1), 2));
+}
+
+/*
+ * That of x/2 (1 + t), t = tanh(u), u = s (x + a x^3):
+ * (1 - t*t) (u' + x u''/2 - x t u'*u'), where u' = s (1 + 3 a x*x) and u'' = 6 s a x.
+ */
+static ls_tensor *gelu_tanh_curve(ls_context *c, ls_tensor *x)
+{
+    const double s = 0.79788456080286535588;
+    const double a = 0.044715;
+    ls_tensor *square = ls_square(c, x);
+    ls_tensor *u = ls_mul(c, x, shifted(c, scaled(c, square, s * a), s));
+    ls_tensor *t = ls_tanh(c, u);
+    ls_tensor *u1 = shifted(c, scaled(c, square, 3 * s * a), s);
+    ls_tensor *bend = ls_add(c, u1, scaled(c, square, 3 * s * a)); // u' + x u''/2
+    ls_tensor *pull = ls_mul(c, ls_mul(c, x, t), ls_square(c, u1));
+
+    return ls_mul(c, shifted(c, scaled(c, ls_square(c, t), -1), 1),
+                  ls_sub(c, bend, pull));
+}
+
+static void gelu_grad_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                               ls_tensor **gin)
+{
+    const lsi_axis_attrs *attrs = n->attrs;
+
+    gin[0] =
+        lsi_op2(c, &lsi_op_gelu_grad, gout[0], n->in[1], attrs, sizeof(lsi_axis_attrs));
+    if (ls_op_needs(n, 1)) {
+        ls_tensor *curve = attrs->axis != 0 ? gelu_tanh_curve(c, n->in[1])
+                                            : gelu_exact_curve(c, n->in[1]);
+
+        gin[1] = ls_mul(c, ls_mul(c, gout[0], n->in[0]), curve);
+    }
+}
+
+LSI_ROW(gelu_grad, 2, 2, 1, alike_float, lsi_ref_gelu_grad, gelu_grad_gradient);
+
+static void gelu_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                          ls_tensor **gin)
+{
+    gin[0] = lsi_op2(c, &lsi_op_gelu_grad, gout[0], n->in[0], n->attrs,
+                     sizeof(lsi_axis_attrs));
+}
+
+LSI_ROW(gelu, 1, 1, 1, lsi_shape_same_float, lsi_ref_gelu, gelu_gradient);
+
+ls_tensor *(ls_gelu)(ls_context *c, ls_tensor *x, bool approximate)
+{
+    lsi_axis_attrs attrs;
+
+    memset(&attrs, 0, sizeof attrs);
+    attrs.axis = approximate;
+    return lsi_op1(c, &lsi_op_gelu, x, &attrs, sizeof attrs);
+}
+
+/* The second derivative of x s, s the sigmoid: s (1 - s) (2 + x (1 - 2s)). */
+static void silu_grad_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                               ls_tensor **gin)
+{
+    ls_tensor *x = n->in[1];
+
+    gin[0] = lsi_op2(c, &lsi_op_silu_grad, gout[0], x, NULL, 0);
+    if (ls_op_needs(n, 1)) {
+        ls_tensor *s = ls_sigmoid(c, x);
+        ls_tensor *ds = ls_mul(c, s, shifted(c, scaled(c, s, -1), 1));
+        ls_tensor *bend = shifted(c, ls_mul(c, x, shifted(c, scaled(c, s, -2), 1)), 2);
+
+        gin[1] = ls_mul(c, ls_mul(c, gout[0], n->in[0]), ls_mul(c, ds, bend));
+    }
+}
+
+LSI_ROW(silu_grad, 2, 2, 1, alike_float, lsi_ref_silu_grad, silu_grad_gradient);
+
+static void silu_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                          ls_tensor **gin)
+{
+    gin[0] = lsi_op2(c, &lsi_op_silu_grad, gout[0], n->in[0], NULL, 0);
+}
+
+LSI_ROW(silu, 1, 1, 1, lsi_shape_same_float, lsi_ref_silu, silu_gradient);
+
+ls_tensor *(ls_silu)(ls_context *c, ls_tensor *x)
+{
+    return lsi_op1(c, &lsi_op_silu, x, NULL, 0);
+}
+
+/* True if an integer dtype can hold it, or it is so far out that it never matters. */
+static bool is_whole(double v)
+{
+    return isinf(v) || floor(v) == v;
+}
+
+static ls_status clip_shape(ls_op_call *k)
+{
+    const lsi_scalars_attrs *p = k->attrs;
+
+    if (isnan(p->a) || isnan(p->b)) {
+        return ls_op_fail(k, LS_INVALID_ARGUMENT, "the bounds %g and %g must be numbers",
+                          p->a, p->b);
+    }
+    if (lsi_dtype_is_int((ls_dtype)k->in[0]->dtype) &&
+        !(is_whole(p->a) && is_whole(p->b))) {
+        return ls_op_fail(k, LS_INVALID_ARGUMENT,
+                          "the bounds %g and %g of %s must be whole numbers; convert it "
+                          "with ls_cast() first",
+                          p->a, p->b, lsi_text_of(k->in[0]).s);
+    }
+    return lsi_shape_same_number(k);
+}
+
+/* What was cut off gets nothing; what lies on a bound gets all. */
+static void clip_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                          ls_tensor **gin)
+{
+    const lsi_scalars_attrs *p = n->attrs;
+    ls_tensor *x = n->in[0];
+    const ls_dtype dtype = (ls_dtype)x->dtype;
+    ls_tensor *below = NULL;
+    ls_tensor *above = NULL;
+
+    if (!lsi_dtype_is_float(dtype)) {
+        return;
+    }
+    below = ls_less(c, x, lsi_scalar(c, dtype, p->a));
+    above = ls_greater(c, x, lsi_scalar(c, dtype, p->b));
+    gin[0] =
+        ls_where(c, ls_logical_or(c, below, above), lsi_scalar(c, dtype, 0), gout[0]);
+}
+
+LSI_ROW(clip, 1, 1, 1, clip_shape, lsi_ref_clip, clip_gradient);
+
+ls_tensor *(ls_clip)(ls_context *c, ls_tensor *x, double lo, double hi)
+{
+    lsi_scalars_attrs attrs;
+
+    memset(&attrs, 0, sizeof attrs);
+    attrs.a = lo;
+    attrs.b = hi;
+    return lsi_op1(c, &lsi_op_clip, x, &attrs, sizeof attrs);
+}
+
+static ls_status cast_shape(ls_op_call *k)
+{
+    const lsi_dtype_attrs *attrs = k->attrs;
+    const ls_shape shape = lsi_shape(k->in[0]);
+    const bool known = ls_dtype_size(attrs->dtype) > 0;
+
+    if (!known) {
+        return ls_op_fail(k, LS_INVALID_ARGUMENT, "%d is no dtype", (int)attrs->dtype);
+    }
+    if ((ls_dtype)k->in[0]->dtype == attrs->dtype) {
+        k->spec[0].view = true;
+        k->spec[0].offset = 0;
+    } else if (attrs->dtype == LS_STRING || k->in[0]->dtype == LS_STRING) {
+        return ls_op_fail(k, LS_INVALID_ARGUMENT,
+                          "%s cannot become %s: only numbers and bools are converted",
+                          lsi_text_of(k->in[0]).s, ls_dtype_name(attrs->dtype));
+    }
+    return ls_op_set_output(k, 0, attrs->dtype, &shape);
+}
+
+/* Only between floating dtypes; a step function has no gradient worth the name. */
+static void cast_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                          ls_tensor **gin)
+{
+    const ls_dtype from = (ls_dtype)n->in[0]->dtype;
+
+    if (lsi_dtype_is_float(from) && lsi_dtype_is_float((ls_dtype)n->out[0]->dtype)) {
+        gin[0] = ls_cast(c, gout[0], from);
+    }
+}
+
+LSI_ROW(cast, 1, 1, 1, cast_shape, lsi_ref_cast, cast_gradient);
+
+ls_tensor *(ls_cast)(ls_context *c, ls_tensor *x, ls_dtype dtype)
+{
+    lsi_dtype_attrs attrs;
+
+    memset(&attrs, 0, sizeof attrs);
+    attrs.dtype = dtype;
+    return lsi_op1(c, &lsi_op_cast, x, &attrs, sizeof attrs);
+}
+
+static ls_status logical_not_shape(ls_op_call *k)
+{
+    if (k->in[0]->dtype != LS_BOOL) {
+        return ls_op_fail(k, LS_INVALID_ARGUMENT,
+                          "needs bool, got %s; compare it or convert it with ls_cast()",
+                          lsi_text_of(k->in[0]).s);
+    }
+    return lsi_shape_same(k);
+}
+
+LSI_ROW(logical_not, 1, 1, 1, logical_not_shape, lsi_ref_logical_not, NULL);
+
+ls_tensor *(ls_logical_not)(ls_context *c, ls_tensor *x)
+{
+    return lsi_op1(c, &lsi_op_logical_not, x, NULL, 0);
+}

@@ -1,0 +1,24 @@
+#if defined(__linux__) && !defined(_DEFAULT_SOURCE)
+#define _DEFAULT_SOURCE // NOLINT(bugprone-reserved-identifier): madvise
+#endif
+#include "os/memory.h"
+
+#include <sys/mman.h>
+
+#define HUGE_PAGE ((uintptr_t)1 << 21)
+
+void lsi_memory_want_huge_pages(void *ptr, size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    const uintptr_t begin = ((uintptr_t)ptr + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+    const uintptr_t end = ((uintptr_t)ptr + bytes) & ~(HUGE_PAGE - 1);
+
+    if (begin < end) {
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): rounding needs the number
+        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+    }
+#else
+    (void)ptr;
+    (void)bytes;
+#endif
+}

@@ -1,0 +1,8 @@
+/* What the system can be told about memory. */
+#ifndef LSI_MEMORY_H
+#define LSI_MEMORY_H
+#include "base/base.h"
+
+/* Asks for large pages where whole ones fit; a wish, never an error. */
+void lsi_memory_want_huge_pages(void *ptr, size_t bytes);
+#endif

@@ -1,0 +1,490 @@
+#include "tensor/tensor.h"
+
+enum { HEADER = 64 }; // the buffer's struct stands before its elements, in one block
+_Static_assert(sizeof(lsi_buffer) <= HEADER, "a buffer's header fits");
+
+lsi_buffer *lsi_buffer_new(ls_device *dev, size_t bytes)
+{
+    size_t total;
+    lsi_buffer *buf;
+
+    if (!lsi_add_size(bytes, HEADER, &total)) {
+        return NULL;
+    }
+    buf = lsi_device_alloc(dev, total);
+    if (buf == NULL) {
+        return NULL;
+    }
+    atomic_init(&buf->refs, 1);
+    buf->device = dev;
+    buf->data = (char *)buf + HEADER;
+    buf->bytes = bytes;
+    buf->done = NULL;
+    buf->user = NULL;
+    buf->pooled = true;
+    return buf;
+}
+
+lsi_buffer *lsi_buffer_retain(lsi_buffer *buf)
+{
+    atomic_fetch_add(&buf->refs, 1);
+    return buf;
+}
+
+void lsi_buffer_release(lsi_buffer *buf)
+{
+    if (buf == NULL || atomic_fetch_sub(&buf->refs, 1) != 1) {
+        return;
+    }
+    if (buf->pooled) {
+        lsi_device_free(buf->device, buf);
+        return;
+    }
+    if (buf->done != NULL) {
+        buf->done(buf->user);
+    }
+    lsi_free(buf);
+}
+
+static void set_shape(ls_tensor *t, ls_dtype dtype, const ls_shape *shape, int64_t count)
+{
+    t->dtype = (uint8_t)dtype;
+    t->ndim = (uint8_t)shape->ndim;
+    t->count = count;
+    for (int i = 0; i < shape->ndim; i++) {
+        t->dims[i] = shape->dims[i];
+    }
+}
+
+/* Everything but shape and memory, for a struct whose bytes are undefined. */
+static void set_plain(ls_tensor *t, ls_device *dev)
+{
+    t->tapes = 0;
+    t->device = dev;
+    t->buffer = NULL;
+    t->values = NULL;
+    t->indices = NULL;
+}
+
+bool lsi_tensor_init(ls_tensor *t, ls_device *dev, ls_dtype dtype, const ls_shape *shape)
+{
+    int64_t count;
+    size_t bytes;
+
+    set_plain(t, dev);
+    if (!lsi_shape_bytes(shape, dtype, &count, &bytes)) {
+        return false;
+    }
+    if (bytes <= LSI_INLINE_BYTES) {
+        t->data = t->small;
+    } else {
+        t->buffer = lsi_buffer_new(dev, bytes);
+        if (t->buffer == NULL) {
+            return false;
+        }
+        t->data = t->buffer->data;
+    }
+    set_shape(t, dtype, shape, count);
+    return true;
+}
+
+void lsi_tensor_clear(ls_tensor *t)
+{
+    if (t->buffer != NULL) {
+        lsi_buffer_release(t->buffer);
+        t->buffer = NULL;
+    }
+    if (t->values != NULL) {
+        ls_tensor_release(t->values);
+        ls_tensor_release(t->indices);
+        t->values = NULL;
+        t->indices = NULL;
+    }
+}
+
+static ls_tensor *new_struct(void)
+{
+    ls_tensor *t = lsi_alloc_aligned(sizeof *t, _Alignof(ls_tensor));
+
+    if (t != NULL) {
+        atomic_init(&t->refs, 1);
+        t->listed = false;
+        t->recycled = false;
+        t->next = NULL;
+        set_plain(t, NULL);
+    }
+    return t;
+}
+
+ls_tensor *lsi_tensor_new(ls_device *dev, ls_dtype dtype, const ls_shape *shape)
+{
+    ls_tensor *t = new_struct();
+
+    if (t != NULL && !lsi_tensor_init(t, dev, dtype, shape)) {
+        lsi_free(t);
+        return NULL;
+    }
+    return t;
+}
+
+void lsi_tensor_init_view(ls_tensor *v, const ls_tensor *t, ls_dtype dtype,
+                          const ls_shape *shape, size_t offset)
+{
+    set_plain(v, t->device);
+    set_shape(v, dtype, shape, ls_shape_count(shape));
+    if (t->buffer == NULL) { // small tensors are copied, that is as cheap
+        memcpy(v->small, (const char *)t->data + offset,
+               (size_t)v->count * ls_dtype_size(dtype));
+        v->data = v->small;
+        return;
+    }
+    v->buffer = lsi_buffer_retain(t->buffer);
+    v->data = (char *)t->data + offset;
+}
+
+ls_tensor *lsi_tensor_view(ls_tensor *t, ls_dtype dtype, const ls_shape *shape,
+                           size_t offset)
+{
+    ls_tensor *v = new_struct();
+
+    if (v != NULL) {
+        lsi_tensor_init_view(v, t, dtype, shape, offset);
+    }
+    return v;
+}
+
+void lsi_tensor_init_over(ls_tensor *t, lsi_buffer *buf, ls_dtype dtype,
+                          const ls_shape *shape)
+{
+    set_plain(t, buf->device);
+    set_shape(t, dtype, shape, ls_shape_count(shape));
+    t->buffer = lsi_buffer_retain(buf);
+    t->data = buf->data;
+}
+
+ls_tensor *lsi_tensor_over(lsi_buffer *buf, ls_dtype dtype, const ls_shape *shape)
+{
+    ls_tensor *t = new_struct();
+
+    if (t != NULL) {
+        lsi_tensor_init_over(t, buf, dtype, shape);
+    }
+    return t;
+}
+
+void lsi_tensor_init_sparse(ls_tensor *t, const ls_shape *shape, ls_tensor *values,
+                            ls_tensor *indices)
+{
+    set_plain(t, values->device);
+    set_shape(t, (ls_dtype)values->dtype, shape, ls_shape_count(shape));
+    t->data = NULL;
+    t->values = ls_tensor_retain(values);
+    t->indices = ls_tensor_retain(indices);
+}
+
+ls_tensor *lsi_tensor_sparse(const ls_shape *shape, ls_tensor *values, ls_tensor *indices)
+{
+    ls_tensor *t = new_struct();
+
+    if (t != NULL) {
+        lsi_tensor_init_sparse(t, shape, values, indices);
+    }
+    return t;
+}
+
+ls_tensor *ls_tensor_retain(ls_tensor *t)
+{
+    if (t != NULL) {
+        atomic_fetch_add(&t->refs, 1);
+    }
+    return t;
+}
+
+void ls_tensor_release(ls_tensor *t)
+{
+    if (t != NULL && atomic_fetch_sub(&t->refs, 1) == 1) {
+        lsi_tensor_clear(t);
+        lsi_free(t);
+    }
+}
+
+/* The device a NULL stands for. */
+static ls_status default_device(ls_device **device, ls_error *err)
+{
+    if (*device == NULL) {
+        ls_runtime *rt = lsi_runtime_default();
+
+        *device = rt != NULL ? ls_runtime_device(rt, 0) : NULL;
+        if (*device == NULL) {
+            return lsi_fail_memory(err, "the default runtime", sizeof(ls_device));
+        }
+    }
+    return LS_OK;
+}
+
+static ls_status check_shape(const char *what, ls_dtype dtype, const ls_shape *shape,
+                             size_t *bytes, ls_error *err)
+{
+    int64_t count;
+    char text[128];
+
+    if (ls_dtype_size(dtype) == 0) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
+                             "%s: %d is not a dtype", what, (int)dtype);
+    }
+    if (!lsi_shape_bytes(shape, dtype, &count, bytes)) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "%s: the shape %s of %s is not possible: sizes are 0 or "
+                             "more, at most %d of them, and their product must fit",
+                             what, ls_shape_text(shape, text, sizeof text),
+                             ls_dtype_name(dtype), LS_MAX_DIMS);
+    }
+    return LS_OK;
+}
+
+/* One block holds the elements and, behind them, the bytes they point at. */
+static ls_status create_strings(ls_device *device, const ls_shape *shape,
+                                const ls_string *from, ls_tensor **out, ls_error *err)
+{
+    const size_t n = (size_t)ls_shape_count(shape);
+    size_t total = n * sizeof(ls_string);
+    lsi_buffer *buf;
+    ls_string *to;
+    char *at;
+
+    for (size_t i = 0; from != NULL && i < n; i++) {
+        if (from[i].ptr == NULL && from[i].len > 0) {
+            return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                            "tensor: string %zu has %zu bytes at NULL", i, from[i].len);
+        }
+        if (!lsi_add_size(total, from[i].len, &total)) {
+            return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                            "tensor: the strings have too many bytes");
+        }
+    }
+    buf = lsi_buffer_new(device, total);
+    if (buf == NULL) {
+        return lsi_fail_memory(err, "a tensor of strings", total);
+    }
+    to = buf->data;
+    at = (char *)(to + n);
+    for (size_t i = 0; i < n; i++) {
+        const size_t len = from != NULL ? from[i].len : 0;
+
+        if (len > 0) {
+            memcpy(at, from[i].ptr, len);
+        }
+        to[i] = (ls_string){at, len};
+        at += len;
+    }
+    *out = lsi_tensor_over(buf, LS_STRING, shape);
+    lsi_buffer_release(buf);
+    return *out != NULL ? LS_OK : lsi_fail_memory(err, "a tensor", sizeof(ls_tensor));
+}
+
+ls_status ls_tensor_create(ls_device *device, ls_dtype dtype, ls_shape shape,
+                           const void *data, ls_tensor **out, ls_error *err)
+{
+    ls_tensor *t;
+    size_t bytes;
+    ls_status st;
+
+    if (out == NULL) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "tensor: out is NULL");
+    }
+    st = check_shape("tensor", dtype, &shape, &bytes, err);
+    if (st == LS_OK) {
+        st = default_device(&device, err);
+    }
+    if (st != LS_OK) {
+        return st;
+    }
+    if (dtype == LS_STRING) {
+        t = NULL;
+        st = create_strings(device, &shape, data, &t, err);
+        if (st == LS_OK) {
+            *out = t;
+        }
+        return st;
+    }
+    t = lsi_tensor_new(device, dtype, &shape);
+    if (t == NULL) {
+        return lsi_fail_memory(err, "a tensor", bytes);
+    }
+    if (data != NULL && bytes > 0) {
+        lsi_device_copy(device, t->data, data, bytes);
+    } else {
+        memset(t->data, 0, bytes);
+    }
+    *out = t;
+    return LS_OK;
+}
+
+ls_status ls_tensor_wrap(ls_device *device, ls_dtype dtype, ls_shape shape,
+                         const void *data, void (*done)(void *user), void *user,
+                         ls_tensor **out, ls_error *err)
+{
+    lsi_buffer *buf;
+    ls_tensor *t;
+    size_t bytes;
+    ls_status st;
+
+    if (out == NULL) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "wrap: out is NULL");
+    }
+    st = check_shape("wrap", dtype, &shape, &bytes, err);
+    if (st == LS_OK && data == NULL && bytes > 0) {
+        st = lsi_fail(err, LS_INVALID_ARGUMENT, -1, "wrap: data is NULL");
+    }
+    if (st == LS_OK) {
+        st = default_device(&device, err);
+    }
+    if (st != LS_OK) {
+        return st;
+    }
+    buf = lsi_alloc(1, sizeof *buf);
+    if (buf == NULL) {
+        return lsi_fail_memory(err, "a tensor", sizeof *buf);
+    }
+    atomic_init(&buf->refs, 1);
+    buf->device = device;
+    buf->data = (void *)(uintptr_t)data; // never written through: wrapped is read-only
+    buf->bytes = bytes;
+    t = lsi_tensor_over(buf, dtype, &shape);
+    if (t != NULL) {
+        buf->done = done; // only now: after a failure `done` is not called
+        buf->user = user;
+    }
+    lsi_buffer_release(buf);
+    if (t == NULL) {
+        return lsi_fail_memory(err, "a tensor", sizeof *t);
+    }
+    *out = t;
+    return LS_OK;
+}
+
+ls_dtype ls_tensor_dtype(const ls_tensor *t)
+{
+    return (ls_dtype)t->dtype;
+}
+
+int ls_tensor_ndim(const ls_tensor *t)
+{
+    return t->ndim;
+}
+
+int64_t ls_tensor_dim(const ls_tensor *t, int axis)
+{
+    int a;
+
+    return lsi_axis(axis, t->ndim, &a) ? t->dims[a] : -1;
+}
+
+ls_shape ls_tensor_shape(const ls_tensor *t)
+{
+    ls_shape s;
+
+    s.ndim = t->ndim;
+    for (int i = 0; i < LS_MAX_DIMS; i++) {
+        s.dims[i] = i < t->ndim ? t->dims[i] : 0;
+    }
+    return s;
+}
+
+int64_t ls_tensor_count(const ls_tensor *t)
+{
+    return t->count;
+}
+
+size_t ls_tensor_bytes(const ls_tensor *t)
+{
+    return (size_t)t->count * ls_dtype_size((ls_dtype)t->dtype);
+}
+
+ls_device *ls_tensor_device(const ls_tensor *t)
+{
+    return t->device;
+}
+
+const void *ls_tensor_data(const ls_tensor *t)
+{
+    return t != NULL ? t->data : NULL;
+}
+
+bool ls_tensor_slices(const ls_tensor *t, const ls_tensor **values,
+                      const ls_tensor **indices)
+{
+    if (t == NULL || t->values == NULL) {
+        return false;
+    }
+    if (values != NULL) {
+        *values = t->values;
+    }
+    if (indices != NULL) {
+        *indices = t->indices;
+    }
+    return true;
+}
+
+int64_t lsi_index_at(const ls_tensor *indices, int64_t i)
+{
+    return indices->dtype == LS_I32 ? ((const int32_t *)indices->data)[i]
+                                    : ((const int64_t *)indices->data)[i];
+}
+
+void lsi_slices_add(const ls_tensor *t, void *to)
+{
+    const int64_t rows = t->indices->count;
+    const int64_t width = rows > 0 ? t->values->count / rows : 0;
+
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t at = lsi_index_at(t->indices, r) * width;
+
+        switch (t->dtype) {
+        case LS_F32:
+            for (int64_t i = 0; i < width; i++) {
+                ((float *)to)[at + i] += ((const float *)t->values->data)[r * width + i];
+            }
+            break;
+        case LS_F64:
+            for (int64_t i = 0; i < width; i++) {
+                ((double *)to)[at + i] +=
+                    ((const double *)t->values->data)[r * width + i];
+            }
+            break;
+        default: // the halves: the only other dtypes with gradients
+            for (int64_t i = 0; i < width; i++) {
+                uint16_t *p = (uint16_t *)to + at + i;
+                const uint16_t q = ((const uint16_t *)t->values->data)[r * width + i];
+
+                *p = t->dtype == LS_F16
+                         ? lsi_f32_to_f16(lsi_f16_to_f32(*p) + lsi_f16_to_f32(q))
+                         : lsi_f32_to_bf16(lsi_bf16_to_f32(*p) + lsi_bf16_to_f32(q));
+            }
+            break;
+        }
+    }
+}
+
+ls_status ls_tensor_read(const ls_tensor *t, void *to, size_t bytes, ls_error *err)
+{
+    if (t == NULL || (to == NULL && bytes > 0)) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "read: %s is NULL",
+                        t == NULL ? "the tensor" : "the destination");
+    }
+    if (bytes != ls_tensor_bytes(t)) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "read: the tensor has %zu bytes, room was given for %zu",
+                        ls_tensor_bytes(t), bytes);
+    }
+    if (bytes == 0) {
+        return LS_OK;
+    }
+    if (t->values != NULL) {
+        memset(to, 0, bytes);
+        lsi_slices_add(t, to);
+    } else {
+        lsi_device_copy(t->device, to, t->data, bytes);
+    }
+    return LS_OK;
+}

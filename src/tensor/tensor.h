@@ -1,0 +1,96 @@
+/* What a tensor is made of. Elements are dense and row-major; views share a buffer. */
+#ifndef LSI_TENSOR_H
+#define LSI_TENSOR_H
+#include "base/base.h"
+#include "device/device.h"
+#include "lockstep/tensor.h"
+
+enum { LSI_INLINE_BYTES = 64 }; /* small tensors carry their elements themselves */
+
+/* Refcounted memory that tensors, views and variables share. */
+typedef struct lsi_buffer {
+    atomic_int refs;
+    ls_device *device;
+    void *data;
+    size_t bytes;
+    void (*done)(void *user); /* wrapped memory: tells its owner; NULL: pool or forever */
+    void *user;
+    bool pooled;
+} lsi_buffer;
+
+struct ls_tensor {
+    atomic_int refs;
+    uint8_t dtype;
+    uint8_t ndim;
+    uint16_t tapes; /* which tapes of the context saw it; a bit each (src/grad) */
+    uint32_t
+        node; /* the record that made it, with `output`: valid while `tapes` is set */
+    uint8_t output;
+    bool listed;   /* a context holds one of the references */
+    bool recycled; /* the struct belongs to a context's spares */
+    int64_t count;
+    void *data;
+    ls_device *device;
+    lsi_buffer *buffer; /* NULL: `small` holds the elements */
+    ls_tensor *values;  /* not NULL: sparse, these rows ... */
+    ls_tensor *indices; /* ... belong to these indices; data is NULL */
+    ls_tensor *next;    /* the context's list */
+    int64_t dims[LS_MAX_DIMS];
+    _Alignas(64) unsigned char small[LSI_INLINE_BYTES];
+};
+
+/* Prepares a raw struct; false: out of memory or overflow, and nothing is held. */
+bool lsi_tensor_init(ls_tensor *t, ls_device *dev, ls_dtype dtype, const ls_shape *shape);
+
+/* Gives back what a tensor holds (not the struct itself). */
+void lsi_tensor_clear(ls_tensor *t);
+
+/* A tensor with room for its elements, uninitialised. NULL: out of memory or overflow. */
+ls_tensor *lsi_tensor_new(ls_device *dev, ls_dtype dtype, const ls_shape *shape);
+
+/* A tensor of another shape over `t`'s memory from byte `offset` on. NULL: memory. */
+ls_tensor *lsi_tensor_view(ls_tensor *t, ls_dtype dtype, const ls_shape *shape,
+                           size_t offset);
+
+/* The same for a raw struct. */
+void lsi_tensor_init_view(ls_tensor *v, const ls_tensor *t, ls_dtype dtype,
+                          const ls_shape *shape, size_t offset);
+void lsi_tensor_init_over(ls_tensor *t, lsi_buffer *buf, ls_dtype dtype,
+                          const ls_shape *shape);
+
+/* A tensor over `buf`, which gains a reference. */
+ls_tensor *lsi_tensor_over(lsi_buffer *buf, ls_dtype dtype, const ls_shape *shape);
+
+/* A sparse tensor of `shape`; retains both parts. The second is for a raw struct. */
+ls_tensor *lsi_tensor_sparse(const ls_shape *shape, ls_tensor *values,
+                             ls_tensor *indices);
+void lsi_tensor_init_sparse(ls_tensor *t, const ls_shape *shape, ls_tensor *values,
+                            ls_tensor *indices);
+
+/* Adds the rows of a sparse tensor to the dense elements at `to`. */
+void lsi_slices_add(const ls_tensor *t, void *to);
+
+/* Element i of an int32 or int64 tensor. */
+int64_t lsi_index_at(const ls_tensor *indices, int64_t i);
+
+lsi_buffer *lsi_buffer_new(ls_device *dev, size_t bytes);
+lsi_buffer *lsi_buffer_retain(lsi_buffer *buf);
+void lsi_buffer_release(lsi_buffer *buf);
+
+/* Bytes of `shape` elements of `dtype`, checked; false: not valid or too large. */
+bool lsi_shape_bytes(const ls_shape *shape, ls_dtype dtype, int64_t *count,
+                     size_t *bytes);
+
+/* The axis as 0..ndim-1; false: outside. */
+bool lsi_axis(int axis, int ndim, int *out);
+
+bool lsi_dtype_is_float(ls_dtype d);
+bool lsi_dtype_is_int(ls_dtype d);    /* signed or not */
+bool lsi_dtype_is_number(ls_dtype d); /* float or int; not bool, not string */
+
+/* Half precision to float and back, round to nearest even. */
+float lsi_f16_to_f32(uint16_t h);
+uint16_t lsi_f32_to_f16(float f);
+float lsi_bf16_to_f32(uint16_t h);
+uint16_t lsi_f32_to_bf16(float f);
+#endif

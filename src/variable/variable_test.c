@@ -1,0 +1,210 @@
+#include "lockstep/op.h"
+#include "lockstep/variable.h"
+#include "ls_test.h"
+
+struct fixture {
+    ls_context *c;
+    ls_variable *v;
+};
+
+static struct fixture setup(size_t n, const float *values)
+{
+    struct fixture f = {NULL, NULL};
+    ls_variable_options opts = LS_VARIABLE_OPTIONS_INIT;
+    ls_error err = LS_ERROR_INIT;
+    const int64_t dims[] = {(int64_t)n};
+    ls_tensor *t = NULL;
+
+    LST_OK(ls_context_open(NULL, &f.c, &err));
+    LST_OK(ls_tensor_create(NULL, LS_F32, ls_shape_of(1, dims), values, &t, &err));
+    opts.name = "w";
+    LST_OK(ls_variable_create(t, &opts, &f.v, &err));
+    ls_tensor_release(t);
+    return f;
+}
+
+static void teardown(struct fixture f)
+{
+    ls_variable_release(f.v);
+    ls_context_close(f.c);
+}
+
+static float at(const ls_tensor *t, int i)
+{
+    return t != NULL ? ((const float *)ls_tensor_data(t))[i] : (float)NAN;
+}
+
+LST_TEST(a_tensor_that_was_read_keeps_its_value)
+{
+    struct fixture f = setup(3, (const float[]){1, 2, 3});
+    ls_error err = LS_ERROR_INIT;
+    ls_tensor *before = ls_read(f.c, f.v);
+    ls_tensor *after = ls_assign_add(
+        f.c, f.v, ls_constant(f.c, LS_F32, LS_SHAPE(3), (float[]){1, 1, 1}));
+
+    LST_CHECK(at(before, 0) == 1 && at(after, 0) == 2);
+    LST_CHECK(at(ls_read(f.c, f.v), 2) == 4);
+    LST_OK(ls_context_finish(f.c, &err));
+    LST_CHECK(at(ls_read(f.c, f.v), 2) == 4);
+    (void)ls_assign_sub(f.c, f.v, ls_read(f.c, f.v));
+    LST_CHECK(at(ls_read(f.c, f.v), 2) == 0);
+    teardown(f);
+}
+
+LST_TEST(assigning_another_shape_or_dtype_is_refused_and_changes_nothing)
+{
+    struct fixture f = setup(3, (const float[]){1, 2, 3});
+    ls_error err = LS_ERROR_INIT;
+
+    (void)ls_assign(f.c, f.v, ls_constant(f.c, LS_F32, LS_SHAPE(2), NULL));
+    LST_FAILS(ls_context_finish(f.c, &err), LS_INVALID_ARGUMENT, err, "'w'");
+    LST_CHECK(err.line > 0 && err.kind == LS_KIND_VALUE);
+    (void)ls_assign_add(f.c, f.v, ls_constant(f.c, LS_I32, LS_SHAPE(3), NULL));
+    LST_FAILS(ls_context_finish(f.c, &err), LS_INVALID_ARGUMENT, err, "int32 (3,)");
+    (void)ls_assign(f.c, f.v, NULL);
+    LST_FAILS(ls_context_finish(f.c, &err), LS_INVALID_ARGUMENT, err, "NULL");
+    (void)ls_read(f.c, NULL);
+    LST_FAILS(ls_context_finish(f.c, &err), LS_INVALID_ARGUMENT, err, "NULL");
+    LST_CHECK(at(ls_read(f.c, f.v), 1) == 2);
+    teardown(f);
+}
+
+LST_TEST(a_value_assigned_from_a_wrapped_tensor_is_copied)
+{
+    struct fixture f = setup(32, NULL);
+    ls_error err = LS_ERROR_INIT;
+    float mine[32] = {5};
+    ls_tensor *t = NULL;
+
+    LST_OK(ls_tensor_wrap(NULL, LS_F32, LS_SHAPE(32), mine, NULL, NULL, &t, &err));
+    (void)ls_assign(f.c, f.v, t);
+    mine[0] = 6;
+    LST_CHECK(at(ls_read(f.c, f.v), 0) == 5);
+    ls_tensor_release(t);
+    teardown(f);
+}
+
+LST_TEST(two_variables_may_share_memory_and_still_part)
+{
+    struct fixture f = setup(32, (const float[32]){1}), g = setup(32, NULL);
+    ls_error err = LS_ERROR_INIT;
+
+    (void)ls_assign(f.c, g.v, ls_read(f.c, f.v));
+    LST_OK(ls_context_finish(f.c, &err));
+    (void)ls_variable_scatter(f.c, f.v, LS_SCATTER_ADD,
+                              ls_constant(f.c, LS_I32, LS_SHAPE(1), (int32_t[]){0}),
+                              ls_constant(f.c, LS_F32, LS_SHAPE(1), (float[]){10}));
+    LST_CHECK(at(ls_read(f.c, f.v), 0) == 11 && at(ls_read(f.c, g.v), 0) == 1);
+    LST_OK(ls_context_finish(f.c, &err));
+    teardown(f);
+    teardown(g);
+}
+
+LST_TEST(scatter_changes_the_named_rows_in_order)
+{
+    static const float want[][3] = {{9, 2, 7},        {3, 2, 12}, {-1, 2, -6}, {2, 2, 60},
+                                    {0.5f, 2, 0.15f}, {1, 2, 3},  {2, 2, 5}};
+    ls_error err = LS_ERROR_INIT;
+
+    for (int op = LS_SCATTER_UPDATE; op <= LS_SCATTER_MAX; op++) {
+        struct fixture f = setup(3, (const float[]){1, 2, 3});
+        static const float updates[][3] = {{4, 9, 7}, {4, 2, 5}, {4, 2, 5}, {4, 2, 5},
+                                           {4, 2, 5}, {4, 2, 5}, {4, 2, 5}};
+        ls_tensor *i = ls_constant(f.c, LS_I64, LS_SHAPE(3), (int64_t[]){2, 0, 2});
+        ls_tensor *u = ls_constant(f.c, LS_F32, LS_SHAPE(3), updates[op]);
+        ls_tensor *t = ls_variable_scatter(f.c, f.v, (ls_scatter_op)op, i, u);
+
+        for (int k = 0; k < 3; k++) {
+            LST_CHECK(lst_near((double)at(t, k), (double)want[op][k], 1e-6, 0));
+        }
+        LST_OK(ls_context_finish(f.c, &err));
+        teardown(f);
+    }
+}
+
+LST_TEST(a_scatter_outside_changes_nothing)
+{
+    struct fixture f = setup(3, (const float[]){1, 2, 3});
+    ls_error err = LS_ERROR_INIT;
+    ls_tensor *i = ls_constant(f.c, LS_I32, LS_SHAPE(2), (int32_t[]){0, 3});
+    ls_tensor *u = ls_constant(f.c, LS_F32, LS_SHAPE(2), (float[]){8, 8});
+
+    (void)ls_variable_scatter(f.c, f.v, LS_SCATTER_UPDATE, i, u);
+    LST_FAILS(ls_context_finish(f.c, &err), LS_INVALID_ARGUMENT, err, "index 3 at 1");
+    i = ls_constant(f.c, LS_I32, LS_SHAPE(1), (int32_t[]){0});
+    u = ls_constant(f.c, LS_F32, LS_SHAPE(2), (float[]){8, 8});
+    (void)ls_variable_scatter(f.c, f.v, LS_SCATTER_UPDATE, i, u);
+    LST_FAILS(ls_context_finish(f.c, &err), LS_INVALID_ARGUMENT, err, "updates");
+    LST_CHECK(at(ls_read(f.c, f.v), 0) == 1);
+    teardown(f);
+}
+
+LST_TEST(gradients_of_two_reads_add_up)
+{
+    struct fixture f = setup(1, (const float[]){3});
+    ls_error err = LS_ERROR_INIT;
+    ls_tape *tape = ls_tape_open(f.c, NULL);
+    ls_tensor *y = ls_mul(f.c, ls_read(f.c, f.v), ls_read(f.c, f.v));
+    ls_tensor *g = NULL;
+
+    ls_variable_gradients(f.c, tape, y, &f.v, 1, &g);
+    LST_CHECK(at(g, 0) == 6);
+    LST_OK(ls_context_finish(f.c, &err));
+    teardown(f);
+}
+
+LST_TEST(scattered_integers_wrap_around)
+{
+    static const int32_t want[] = {INT32_MIN, INT32_MIN, INT32_MAX, 0, INT32_MIN};
+    static const int32_t with[] = {INT32_MIN, 0, 1, 2, -1};
+    ls_context *c = NULL;
+    ls_tensor *start = NULL;
+    ls_error err = LS_ERROR_INIT;
+
+    LST_OK(ls_context_open(NULL, &c, &err));
+    LST_OK(ls_tensor_create(NULL, LS_I32, LS_SHAPE(1), (const int32_t[]){INT32_MIN},
+                            &start, &err));
+    for (int op = LS_SCATTER_UPDATE; op <= LS_SCATTER_DIV; op++) {
+        ls_variable *v = NULL;
+        ls_tensor *t;
+
+        LST_OK(ls_variable_create(start, NULL, &v, &err));
+        t = ls_variable_scatter(c, v, (ls_scatter_op)op,
+                                ls_constant(c, LS_I64, LS_SHAPE(1), (int64_t[]){0}),
+                                ls_constant(c, LS_I32, LS_SHAPE(1), &with[op]));
+        LST_CHECK(t != NULL && *(const int32_t *)ls_tensor_data(t) == want[op]);
+        ls_variable_release(v);
+    }
+    LST_OK(ls_context_finish(c, &err));
+    ls_tensor_release(start);
+    ls_context_close(c);
+}
+
+static ls_status create(ls_error *err)
+{
+    ls_variable *v = NULL;
+    ls_tensor *t = NULL;
+    ls_status st = ls_tensor_create(NULL, LS_F32, LS_SHAPE(100), NULL, &t, err);
+
+    if (st == LS_OK) {
+        st = ls_variable_create(t, NULL, &v, err);
+    }
+    ls_tensor_release(t);
+    ls_variable_release(v);
+    return st;
+}
+
+LST_TEST(creating_survives_every_failing_allocation)
+{
+    lst_every_allocation(create);
+}
+
+LST_MAIN(LST_CASE(a_tensor_that_was_read_keeps_its_value),
+         LST_CASE(assigning_another_shape_or_dtype_is_refused_and_changes_nothing),
+         LST_CASE(a_value_assigned_from_a_wrapped_tensor_is_copied),
+         LST_CASE(two_variables_may_share_memory_and_still_part),
+         LST_CASE(scatter_changes_the_named_rows_in_order),
+         LST_CASE(a_scatter_outside_changes_nothing),
+         LST_CASE(scattered_integers_wrap_around),
+         LST_CASE(gradients_of_two_reads_add_up),
+         LST_CASE(creating_survives_every_failing_allocation))

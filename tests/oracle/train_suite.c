@@ -1,0 +1,398 @@
+/* The suite `train`: small models trained to the same numbers as TensorFlow. */
+#include "oracle.h"
+#include "train_model.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct run {
+    const json_t *case_, *expect;
+    double rtol;
+    double atol; /* beside it, for what is nothing but rounding; 0 but for gradients */
+    safetensors *data;
+    train_model model;
+    ls_context *c;
+    ls_optimizer *optimizer; /* NULL: the library has none of that kind */
+    double error_sum, examples, hits, guesses;
+    char *note;
+    size_t size;
+};
+
+static bool fail(struct run *r, const char *fmt, ...) LS_PRINTF(2, 3);
+static bool fail(struct run *r, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(r->note, r->size, fmt, args);
+    va_end(args);
+    return false;
+}
+
+static const char *text(const json_t *object, const char *name)
+{
+    const char *s = json_string_value(json_object_get(object, name));
+
+    return s == NULL ? "" : s;
+}
+
+static double number_or(const json_t *object, const char *name, double otherwise)
+{
+    const json_t *n = json_object_get(object, name);
+
+    return json_is_number(n) ? json_number_value(n) : otherwise;
+}
+
+/* |got - want| <= atol + rtol * max|want| for all `n`; says where not. */
+static bool near(struct run *r, const char *what, const double *got, const double *want,
+                 size_t n)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        most = fabs(want[i]) > most ? fabs(want[i]) : most;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!(fabs(got[i] - want[i]) <= r->atol + r->rtol * most)) {
+            return fail(r, "%s[%zu]: expected %.9g, got %.9g (largest %.3g)", what, i,
+                        want[i], got[i], most);
+        }
+    }
+    return true;
+}
+
+/* A tensor of float32 against one of the data file. */
+static bool same_tensor(struct run *r, const char *name, const ls_tensor *t)
+{
+    const safetensors_entry *e = safetensors_find(r->data, name);
+    const size_t n = e == NULL ? 0 : (size_t)e->count;
+    float *got = calloc(n + 1, sizeof *got);
+    double *both = calloc(2 * n + 1, sizeof *both);
+    bool ok = false;
+
+    if (e == NULL || e->dtype != LS_F32 || t == NULL || ls_tensor_dtype(t) != LS_F32 ||
+        ls_tensor_count(t) != e->count || got == NULL || both == NULL) {
+        (void)fail(r, "%s: there is no such tensor, or of another shape", name);
+    } else if (ls_tensor_read(t, got, n * sizeof *got, NULL) != LS_OK) {
+        (void)fail(r, "%s: cannot be read", name);
+    } else {
+        for (size_t i = 0; i < n; i++) {
+            float want;
+
+            memcpy(&want, (const char *)e->data + i * sizeof want, sizeof want);
+            both[i] = (double)got[i];
+            both[n + i] = (double)want;
+        }
+        ok = near(r, name, both, both + n, n);
+    }
+    free(got);
+    free(both);
+    return ok;
+}
+
+/* Rows `from` .. `from + rows` of `x` or `y`. */
+static ls_tensor *rows_of(struct run *r, const char *name, int64_t from, int64_t rows)
+{
+    const safetensors_entry *e = safetensors_find(r->data, name);
+    ls_shape s;
+
+    if (e == NULL || e->shape.ndim < 1 || from < 0 || rows < 0 ||
+        rows > e->shape.dims[0] - from) {
+        return ls_context_fail(r->c, LS_OUT_OF_RANGE, "%s has no rows %lld to %lld", name,
+                               (long long)from, (long long)from + (long long)rows);
+    }
+    s = e->shape;
+    s.dims[0] = rows;
+    return ls_constant(
+        r->c, e->dtype, s,
+        (const char *)e->data +
+            from * (e->count / (e->shape.dims[0] + (e->shape.dims[0] == 0))) * 4);
+}
+
+/* The loss of each row. */
+static ls_tensor *errors_of(struct run *r, ls_tensor *out, ls_tensor *y)
+{
+    const char *kind = text(r->case_, "loss");
+    ls_tensor *e;
+
+    if (strcmp(kind, "mean_squared_error") == 0) {
+        return ls_mean_squared_error(r->c, out, y);
+    }
+    if (strcmp(kind, "binary_crossentropy") == 0) {
+        e = ls_sigmoid_cross_entropy(r->c, out, y);
+        return ls_mean(r->c, e, (const int[]){-1}, 1, false);
+    }
+    if (strcmp(kind, "sparse_categorical_crossentropy") == 0) {
+        e = ls_sparse_softmax_cross_entropy(r->c, out, y);
+        return e != NULL && ls_tensor_ndim(e) == 2
+                   ? ls_mean(r->c, e, (const int[]){1}, 1, false)
+                   : e;
+    }
+    return ls_context_fail(r->c, LS_UNIMPLEMENTED, "no loss is called %s", kind);
+}
+
+/* Adds what the step contributes to the metrics. */
+static void count_metrics(struct run *r, ls_tensor *errors, ls_tensor *out, ls_tensor *y)
+{
+    const char *kind = text(r->case_, "loss");
+    ls_tensor *right = NULL;
+
+    if (strcmp(kind, "binary_crossentropy") == 0) {
+        ls_tensor *zero = ls_constant_f32(r->c, 0), *half = ls_constant_f32(r->c, 0.5f);
+
+        right = ls_equal(r->c, ls_greater(r->c, out, zero), ls_greater(r->c, y, half));
+    } else if (strcmp(kind, "sparse_categorical_crossentropy") == 0) {
+        right = ls_equal(r->c, ls_argmax(r->c, out, -1), ls_cast(r->c, y, LS_I64));
+    }
+    if (errors != NULL) {
+        r->error_sum += ls_item(r->c, ls_sum(r->c, errors, NULL, 0, false));
+        r->examples += (double)ls_tensor_count(errors);
+    }
+    if (right != NULL) {
+        ls_tensor *ones = ls_cast(r->c, right, LS_F32);
+
+        r->hits += ls_item(r->c, ls_sum(r->c, ones, NULL, 0, false));
+        r->guesses += (double)ls_tensor_count(right);
+    }
+}
+
+/* The largest magnitude among the gradients of the data file. */
+static double largest_gradient(const struct run *r)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < safetensors_count(r->data); i++) {
+        const safetensors_entry *e = safetensors_at(r->data, i);
+
+        for (int64_t k = 0; strncmp(e->name, "grad/", 5) == 0 && k < e->count; k++) {
+            float v;
+
+            memcpy(&v, (const char *)e->data + k * (int64_t)sizeof v, sizeof v);
+            most = fabs((double)v) > most ? fabs((double)v) : most;
+        }
+    }
+    return most;
+}
+
+/*
+ * The gradient of a bias before a batch norm is zero, and what TensorFlow and we compute
+ * for it is what rounding leaves: of the order of float32's epsilon times the gradients
+ * it is the difference of. Sixteen of those are allowed beside the line's tolerance.
+ */
+static bool check_gradients(struct run *r, ls_tensor *const *grads)
+{
+    bool ok = true;
+
+    r->atol = 16 * 1.1920929e-7 * largest_gradient(r);
+    for (size_t i = 0; i < r->model.trainables && ok; i++) {
+        char name[128];
+
+        (void)snprintf(name, sizeof name, "grad/%s", r->model.trained[i]->name);
+        ok = same_tensor(r, name, grads[i]);
+    }
+    r->atol = 0;
+    return ok;
+}
+
+/* One step on `rows` rows; false: r->note says what went wrong. */
+static bool step(struct run *r, size_t number, int64_t from, int64_t rows, double *loss)
+{
+    ls_tensor *x = rows_of(r, "x", from, rows), *y = rows_of(r, "y", from, rows);
+    ls_tape *tape = ls_tape_open(r->c, NULL);
+    ls_tensor *out = train_model_forward(r->c, &r->model, x, true);
+    ls_tensor *errors = errors_of(r, out, y), *penalty;
+    ls_tensor *total = ls_sum(r->c, errors, NULL, 0, false);
+    ls_tensor *grads[MODEL_MOST] = {NULL};
+    ls_error err = LS_ERROR_INIT;
+    bool ok = true;
+
+    total = ls_mul(r->c, total, ls_constant_f32(r->c, 1.0f / (float)rows));
+    penalty = train_model_penalty(r->c, &r->model);
+    total = penalty == NULL ? total : ls_add(r->c, total, penalty);
+    ls_variable_gradients(r->c, tape, total, r->model.trainable, r->model.trainables,
+                          grads);
+    *loss = ls_item(r->c, total);
+    count_metrics(r, errors, out, y);
+    if (number == 0 && ls_context_status(r->c, NULL) == LS_OK) {
+        ok = check_gradients(r, grads);
+    }
+    if (r->optimizer != NULL) {
+        ls_optimizer_apply(r->c, r->optimizer, grads, r->model.trainable,
+                           r->model.trainables);
+    }
+    if (ls_context_finish(r->c, &err) != LS_OK) {
+        ok = fail(r, "step %zu: %s (%s:%d)", number, err.message,
+                  err.file == NULL ? "?" : err.file, err.line);
+    }
+    return ok;
+}
+
+static bool check_metrics(struct run *r)
+{
+    const json_t *metrics = json_object_get(r->expect, "metrics");
+    const double loss = number_or(metrics, "mean_loss", NAN);
+    const double accuracy = number_or(metrics, "accuracy", NAN);
+    const double got[] = {r->error_sum / r->examples, r->hits / r->guesses};
+
+    return near(r, "mean_loss", &got[0], &loss, 1) &&
+           (isnan(accuracy) || near(r, "accuracy", &got[1], &accuracy, 1));
+}
+
+static bool check_final(struct run *r)
+{
+    const char *prefix = text(r->expect, "final");
+    bool ok = true;
+
+    for (size_t i = 0; i < r->model.count && ok; i++) {
+        ls_tensor *value = NULL;
+        char name[200];
+
+        (void)snprintf(name, sizeof name, "%s%s", prefix, r->model.weights[i].name);
+        ok = ls_variable_value(r->model.weights[i].variable, &value, NULL) == LS_OK &&
+             same_tensor(r, name, value);
+        ls_tensor_release(value);
+    }
+    return ok;
+}
+
+static bool check_output(struct run *r)
+{
+    const int64_t rows = (int64_t)number_or(r->case_, "rows", -1);
+    ls_tensor *x = rows_of(r, "x", 0, rows);
+    ls_tensor *out = train_model_forward(r->c, &r->model, x, false);
+    ls_error err = LS_ERROR_INIT;
+    bool ok = ls_context_status(r->c, NULL) == LS_OK &&
+              same_tensor(r, text(r->expect, "output"), out);
+
+    if (ls_context_finish(r->c, &err) != LS_OK) {
+        ok = fail(r, "output: %s", err.message);
+    }
+    return ok;
+}
+
+/* All steps of the run, or the first if there is no optimizer for more. */
+static bool train(struct run *r)
+{
+    const json_t *splits = json_object_get(r->case_, "splits");
+    const json_t *losses = json_object_get(r->expect, "losses");
+    const int64_t all = (int64_t)number_or(r->case_, "rows", 0);
+    const size_t steps = r->optimizer == NULL ? 1 : json_array_size(splits);
+    double *got = calloc(2 * steps + 1, sizeof *got), *want = got + steps;
+    int64_t from = 0;
+    bool ok = got != NULL && json_array_size(losses) >= steps && steps > 0;
+
+    if (!ok) {
+        (void)fail(r, "the line has no steps");
+    }
+    for (size_t s = 0; s < steps && ok; s++) {
+        const int64_t rows =
+            json_integer_value(json_array_get(json_array_get(splits, s), 0));
+
+        want[s] = json_number_value(json_array_get(losses, s));
+        ok = step(r, s, from, rows, &got[s]);
+        from = from + rows >= all ? 0 : from + rows;
+    }
+    ok = ok && near(r, "losses", got, want, steps);
+    free(got);
+    return ok;
+}
+
+static ls_status make_optimizer(struct run *r, ls_error *err)
+{
+    const json_t *spec = json_object_get(r->case_, "optimizer");
+    const char *kind = json_string_value(json_array_get(spec, 0));
+    const json_t *given = json_array_get(spec, 1);
+
+    if (kind != NULL && strcmp(kind, "SGD") == 0) {
+        ls_sgd_options o = LS_SGD_OPTIONS_INIT;
+
+        o.learning_rate = number_or(given, "learning_rate", o.learning_rate);
+        o.momentum = number_or(given, "momentum", o.momentum);
+        o.nesterov = json_is_true(json_object_get(given, "nesterov"));
+        return ls_sgd_create(&o, &r->optimizer, err);
+    }
+    if (kind != NULL && strcmp(kind, "Adam") == 0) {
+        ls_adam_options o = LS_ADAM_OPTIONS_INIT;
+
+        o.learning_rate = number_or(given, "learning_rate", o.learning_rate);
+        o.beta1 = number_or(given, "beta_1", o.beta1);
+        o.beta2 = number_or(given, "beta_2", o.beta2);
+        o.epsilon = number_or(given, "epsilon", o.epsilon);
+        o.amsgrad = json_is_true(json_object_get(given, "amsgrad"));
+        return ls_adam_create(&o, &r->optimizer, err);
+    }
+    return LS_OK;
+}
+
+static bool prepare(struct run *r, const oracle_case *k)
+{
+    const char *name = text(r->case_, "data");
+    ls_error err = LS_ERROR_INIT;
+    char path[4500];
+
+    if (name[0] == '\0' || strchr(name, '/') != NULL) {
+        return fail(r, "the data file \"%s\" does not stand beside the line's", name);
+    }
+    (void)snprintf(path, sizeof path, "%s/%s", k->folder, name);
+    r->data = safetensors_open(path, r->note, r->size);
+    if (r->data == NULL) {
+        return false;
+    }
+    if (ls_context_open(NULL, &r->c, &err) != LS_OK ||
+        train_model_create(&r->model, json_object_get(r->case_, "layers"), r->data,
+                           &err) != LS_OK ||
+        make_optimizer(r, &err) != LS_OK) {
+        return fail(r, "%s", err.message);
+    }
+    return true;
+}
+
+/* Why the line cannot be run today; NULL: it can. */
+static const char *missing(const json_t *case_)
+{
+    const json_t *strategy = json_object_get(case_, "strategy");
+    const char *kind = json_string_value(json_array_get(strategy, 0));
+
+    if (strcmp(text(case_, "loop"), "fit") == 0) {
+        return "fit is not there yet";
+    }
+    if (kind == NULL || strcmp(kind, "mirrored") != 0) {
+        return "several workers are not there yet";
+    }
+    if (json_integer_value(json_array_get(strategy, 1)) != 1) {
+        return "several replicas are not there yet";
+    }
+    return NULL;
+}
+
+oracle_verdict oracle_train(const oracle_case *k, char *note, size_t size)
+{
+    struct run r = {.case_ = json_object_get(k->line, "case"),
+                    .expect = json_object_get(k->line, "expect"),
+                    .rtol = number_or(k->line, "rtol", 1e-6),
+                    .note = note,
+                    .size = size};
+    const char *why = missing(r.case_);
+    bool ok;
+
+    if (why != NULL) {
+        (void)snprintf(note, size, "%s", why);
+        return ORACLE_SKIPPED;
+    }
+    ok = prepare(&r, k) && train(&r);
+    if (ok && r.optimizer != NULL) {
+        ok = check_metrics(&r) && check_final(&r) && check_output(&r);
+    } else if (ok) {
+        (void)snprintf(
+            note, size, "first loss and gradients only: there is no %s yet",
+            json_string_value(json_array_get(json_object_get(r.case_, "optimizer"), 0)));
+    }
+    ls_context_close(r.c);
+    ls_optimizer_release(r.optimizer);
+    train_model_release(&r.model);
+    safetensors_close(r.data);
+    return ok ? ORACLE_PASSED : ORACLE_FAILED;
+}
