@@ -315,7 +315,7 @@ static ls_status failed(const bench_model *m, ls_error *err)
 ls_status bench_model_create(ls_device *device, const char *name, bench_model **out,
                              ls_error *err)
 {
-    const ls_sgd_options sgd = {sizeof sgd, 0.001, 0, false};
+    const ls_sgd_options sgd = {.struct_size = sizeof sgd, .learning_rate = 0.001};
     bench_model *m = NULL;
     ls_status st;
     size_t i = 0;

@@ -44,6 +44,9 @@ LS_API ls_status ls_context_status(const ls_context *c, ls_error *err);
 LS_API ls_tensor *ls_context_fail(ls_context *c, ls_status code, const char *fmt, ...)
     LS_PRINTF(3, 4);
 
+/* The same with a failure that a call reported: its code, kind, place and message. */
+LS_API ls_tensor *ls_context_fail_with(ls_context *c, const ls_error *err);
+
 LS_API ls_device *ls_context_device(const ls_context *c); /* borrowed */
 
 /*
@@ -60,6 +63,13 @@ LS_API ls_context *ls_context_at(ls_context *c, const char *file, int line);
  */
 LS_API ls_tensor *ls_placed(ls_context *c, ls_tensor *result, const char *file, int line);
 LS_API double ls_placed_item(ls_context *c, double result, const char *file, int line);
+
+/*
+ * Notes before a call that meets others where it stands, and returns the argument: the
+ * place is needed while the call runs, and no other argument is a call.
+ */
+LS_API ls_tensor *ls_here(ls_context *c, ls_tensor *t, const char *file, int line);
+#define LS_HERE_TENSOR(c, t) ls_here((c), (t), __FILE__, __LINE__)
 #define LS_PLACED(c, call) ls_placed((c), (call), __FILE__, __LINE__)
 #define LS_PLACED_VOID(c, call) ((call), (void)ls_placed((c), NULL, __FILE__, __LINE__))
 

@@ -22,13 +22,21 @@
 #ifndef LS_LOCKSTEP_H
 #define LS_LOCKSTEP_H
 
+#include "lockstep/cluster.h"
+#include "lockstep/comm.h"
 #include "lockstep/context.h"
+#include "lockstep/cross_device.h"
 #include "lockstep/info.h"
+#include "lockstep/input.h"
 #include "lockstep/log.h"
+#include "lockstep/metric.h"
 #include "lockstep/op.h"
 #include "lockstep/optimizer.h"
+#include "lockstep/replica.h"
 #include "lockstep/runtime.h"
+#include "lockstep/scope.h"
 #include "lockstep/status.h"
+#include "lockstep/strategy.h"
 #include "lockstep/tape.h"
 #include "lockstep/tensor.h"
 #include "lockstep/value.h"

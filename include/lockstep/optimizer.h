@@ -2,7 +2,8 @@
  * lockstep/optimizer.h - gradients into variable updates, with Keras' formulas.
  *
  * An optimizer keeps its slots (moments) itself, one set a variable, made when it first
- * sees the variable, named and reached by ls_optimizer_slot().
+ * sees the variable, named and reached by ls_optimizer_slot(). One step clips the
+ * gradients, then decays the weights, then updates them, in this order as in Keras.
  *
  * Threads: one at a time; retain and release any.
  */
@@ -17,12 +18,34 @@ extern "C" {
 
 typedef struct ls_optimizer ls_optimizer;
 
+/*
+ * What every optimizer can do besides its own formula; zero: nothing of it. At most one
+ * of the three kinds of clipping may be asked for, g being the gradient of a variable:
+ *
+ *     clipvalue         each element to [-clipvalue, clipvalue]
+ *     clipnorm          g * clipnorm / max(|g|, clipnorm)
+ *     global_clipnorm   the same with the norm of all gradients together
+ *
+ * The summed gradient is clipped, and rows that occur several times in a sparse gradient
+ * are added before anything else looks at them: what one device with all rows computes.
+ * Keras 3 clips the gradients of each replica before the sum, and squares each of the
+ * repeated rows on its own; `keras3` asks for its numbers.
+ */
+typedef struct ls_optimizer_shared {
+    double weight_decay; /* w -= w * weight_decay * learning_rate, if w has a gradient */
+    double clipvalue;
+    double clipnorm;
+    double global_clipnorm;
+    bool keras3;
+} ls_optimizer_shared;
+
 /* Start from the ..._INIT; the numbers there are Keras' defaults. */
 typedef struct ls_sgd_options {
     size_t struct_size;
     double learning_rate;
     double momentum; /* 0: none */
     bool nesterov;
+    ls_optimizer_shared shared;
 } ls_sgd_options;
 
 typedef struct ls_adam_options {
@@ -31,11 +54,49 @@ typedef struct ls_adam_options {
     double beta1, beta2;
     double epsilon;
     bool amsgrad;
+    ls_optimizer_shared shared;
 } ls_adam_options;
 
+/* Adam whose weights decay by shared.weight_decay, of themselves and not as a penalty. */
+typedef struct ls_adamw_options {
+    size_t struct_size;
+    double learning_rate;
+    double beta1, beta2;
+    double epsilon;
+    bool amsgrad;
+    ls_optimizer_shared shared;
+} ls_adamw_options;
+
+typedef struct ls_rmsprop_options {
+    size_t struct_size;
+    double learning_rate;
+    double rho;      /* how much of the mean square is kept each step */
+    double momentum; /* 0: none */
+    double epsilon;
+    bool centered; /* divides by the estimated deviation instead of the mean square */
+    ls_optimizer_shared shared;
+} ls_rmsprop_options;
+
+typedef struct ls_adagrad_options {
+    size_t struct_size;
+    double learning_rate;
+    double initial_accumulator_value;
+    double epsilon;
+    ls_optimizer_shared shared;
+} ls_adagrad_options;
+
 /* clang-format off */
-#define LS_SGD_OPTIONS_INIT {sizeof(ls_sgd_options), 0.01, 0.0, false}
-#define LS_ADAM_OPTIONS_INIT {sizeof(ls_adam_options), 0.001, 0.9, 0.999, 1e-7, false}
+#define LS_OPTIMIZER_SHARED_INIT {0.0, 0.0, 0.0, 0.0, false}
+#define LS_SGD_OPTIONS_INIT \
+    {sizeof(ls_sgd_options), 0.01, 0.0, false, LS_OPTIMIZER_SHARED_INIT}
+#define LS_ADAM_OPTIONS_INIT \
+    {sizeof(ls_adam_options), 0.001, 0.9, 0.999, 1e-7, false, LS_OPTIMIZER_SHARED_INIT}
+#define LS_ADAMW_OPTIONS_INIT \
+    {sizeof(ls_adamw_options), 0.001, 0.9, 0.999, 1e-7, false, {0.004, 0.0, 0.0, 0.0, false}}
+#define LS_RMSPROP_OPTIONS_INIT \
+    {sizeof(ls_rmsprop_options), 0.001, 0.9, 0.0, 1e-7, false, LS_OPTIMIZER_SHARED_INIT}
+#define LS_ADAGRAD_OPTIONS_INIT \
+    {sizeof(ls_adagrad_options), 0.001, 0.1, 1e-7, LS_OPTIMIZER_SHARED_INIT}
 /* clang-format on */
 
 /* NULL options: Keras' defaults. */
@@ -43,12 +104,20 @@ LS_API LS_MUST_USE ls_status ls_sgd_create(const ls_sgd_options *opts, ls_optimi
                                            ls_error *err);
 LS_API LS_MUST_USE ls_status ls_adam_create(const ls_adam_options *opts,
                                             ls_optimizer **out, ls_error *err);
+LS_API LS_MUST_USE ls_status ls_adamw_create(const ls_adamw_options *opts,
+                                             ls_optimizer **out, ls_error *err);
+LS_API LS_MUST_USE ls_status ls_rmsprop_create(const ls_rmsprop_options *opts,
+                                               ls_optimizer **out, ls_error *err);
+LS_API LS_MUST_USE ls_status ls_adagrad_create(const ls_adagrad_options *opts,
+                                               ls_optimizer **out, ls_error *err);
 LS_API ls_optimizer *ls_optimizer_retain(ls_optimizer *o);
 LS_API void ls_optimizer_release(ls_optimizer *o); /* NULL is allowed */
 
 /*
  * Updates vars[i] by grads[i]; a NULL gradient leaves its variable alone (all NULL is an
  * error, as in Keras). A sparse gradient counts as the dense one with zeros elsewhere.
+ * If memory runs out on the way, the variables before that one have their new values and
+ * the step does not count as taken.
  */
 LS_API void ls_optimizer_apply(ls_context *c, ls_optimizer *o, ls_tensor *const *grads,
                                ls_variable *const *vars, size_t n);
@@ -59,12 +128,21 @@ LS_API void ls_optimizer_minimize(ls_context *c, ls_optimizer *o, ls_tape *tape,
 
 LS_API double ls_optimizer_learning_rate(const ls_optimizer *o);
 LS_API void ls_optimizer_set_learning_rate(ls_optimizer *o, double rate);
+
+/* The steps taken so far. */
 LS_API int64_t ls_optimizer_iterations(const ls_optimizer *o);
 
-/* "SGD", "Adam". */
+/* "SGD", "Adam", "AdamW", "RMSprop", "Adagrad". */
 LS_API const char *ls_optimizer_name(const ls_optimizer *o);
 
-/* The slot `name` ("momentum", "velocity") of a variable, borrowed; NULL: none yet. */
+/*
+ * A slot of a variable by Keras' name for it, borrowed; NULL: none yet.
+ *
+ *     SGD          momentum
+ *     Adam, AdamW  momentum, velocity, velocity_hat (amsgrad)
+ *     RMSprop      velocity, momentum, average_gradient (centered)
+ *     Adagrad      accumulator
+ */
 LS_API ls_variable *ls_optimizer_slot(const ls_optimizer *o, const ls_variable *v,
                                       const char *name);
 

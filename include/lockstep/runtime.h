@@ -51,6 +51,14 @@ LS_API ls_device *ls_runtime_device(ls_runtime *rt, int i);
 LS_API LS_MUST_USE ls_status ls_runtime_find_device(ls_runtime *rt, const char *name,
                                                     ls_device **out, ls_error *err);
 
+/*
+ * The canonical form of a device's name, whether or not there is such a device; missing
+ * parts come from `defaults` (NULL: "/job:localhost/replica:0/task:0/device:CPU:0").
+ */
+LS_API LS_MUST_USE ls_status ls_device_canonicalize(const char *name,
+                                                    const char *defaults, char *buf,
+                                                    size_t size, ls_error *err);
+
 /* Canonical name: "/job:localhost/replica:0/task:0/device:CPU:0". */
 LS_API const char *ls_device_name(const ls_device *device);
 

@@ -138,6 +138,16 @@ LS_API LS_MUST_USE ls_status ls_tensor_read(const ls_tensor *t, void *to, size_t
                                             ls_error *err);
 
 /*
+ * A sparse tensor of `dense_shape`: values[i] is the row indices[i] (int32 or int64, one
+ * axis). Both parts are retained. LS_INVALID_ARGUMENT: the shapes do not go together, or
+ * an index is outside.
+ */
+LS_API LS_MUST_USE ls_status ls_tensor_create_slices(ls_tensor *values,
+                                                     ls_tensor *indices,
+                                                     ls_shape dense_shape,
+                                                     ls_tensor **out, ls_error *err);
+
+/*
  * True if `t` stores rows only. `values` and `indices` (either may be NULL) then point
  * at the stored parts, borrowed: values[i] belongs to row indices[i]; an index may
  * occur more than once, and its rows add up.
@@ -150,6 +160,9 @@ LS_API bool ls_tensor_slices(const ls_tensor *t, const ls_tensor **values,
  * most `size` bytes with the closing NUL and returns the length the whole text has.
  */
 LS_API size_t ls_tensor_text(const ls_tensor *t, char *buf, size_t size);
+
+/* The same as Python's repr(): "<tf.Tensor: shape=(), dtype=float32, numpy=1.0>". */
+LS_API size_t ls_tensor_repr(const ls_tensor *t, char *buf, size_t size);
 
 #ifdef __cplusplus
 }

@@ -4,9 +4,10 @@
  *
  * A value is a leaf or a structure. Structures are tuples, lists, named tuples and dicts
  * (keys are strings; their order is that of insertion). Leaves are tensors, literals
- * (an int64, a double, a bool, a string: host scalars that are not tensors), none, and
- * distributed values: PerReplica (one component a replica) and Mirrored (the components
- * are equal). Arguments and results of functions that replicas run are values.
+ * (an int64, a double, a bool, a string: host scalars that are not tensors), none,
+ * variables, and distributed values: PerReplica (one component a replica) and Mirrored
+ * (the components are equal). Arguments and results of functions that replicas run are
+ * values.
  *
  * A value never changes. It is made from values that exist already, which it retains: an
  * argument is borrowed, what arrives through `out` is the caller's to release, what an
@@ -38,7 +39,8 @@ typedef enum ls_value_kind {
     LS_VALUE_NAMED_TUPLE,
     LS_VALUE_DICT,
     LS_VALUE_PER_REPLICA,
-    LS_VALUE_MIRRORED
+    LS_VALUE_MIRRORED,
+    LS_VALUE_VARIABLE /* lockstep/variable.h: ls_value_variable() */
 } ls_value_kind;
 
 enum { LS_VALUE_MAX_DEPTH = 100 };
@@ -150,7 +152,8 @@ typedef struct ls_regroup_options {
 
 /*
  * Merges what `n` replicas gave, in replica order, into one structure of distributed
- * leaves. A leaf that is the same object on every replica stays what it is. Structures
+ * leaves. A leaf that is the same object on every replica stays what it is; the copies
+ * of one distributed variable become that variable. Structures
  * must agree in kind, size and keys: LS_INVALID_ARGUMENT with LS_KIND_ASSERT, and the
  * message names the replica and the place.
  */
@@ -182,6 +185,9 @@ LS_API LS_MUST_USE ls_status ls_value_local_results(ls_value *v, size_t replicas
  * the closing NUL and returns the length the whole text has.
  */
 LS_API size_t ls_value_text(const ls_value *v, char *buf, size_t size);
+
+/* The same like Python's repr(): "<tf.Tensor: shape=(), dtype=int32, numpy=1>". */
+LS_API size_t ls_value_repr(const ls_value *v, char *buf, size_t size);
 
 #ifdef __cplusplus
 }

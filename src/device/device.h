@@ -29,6 +29,7 @@ struct ls_device {
     lsi_isa isa;
     bool dnnl; /* the oneDNN module may be used */
     int cores;
+    int core; /* where a thread that works for it stays; -1: anywhere */
 };
 
 /*
@@ -38,6 +39,9 @@ struct ls_device {
  */
 void *lsi_device_alloc(ls_device *dev, size_t bytes);
 void lsi_device_free(ls_device *dev, void *ptr);
+
+/* Keeps the calling thread on the device's first core, if threads are to be pinned. */
+void lsi_device_settle(const ls_device *dev);
 
 /* Copies between host and device memory. */
 void lsi_device_copy(ls_device *dev, void *to, const void *from, size_t bytes);

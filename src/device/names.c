@@ -206,6 +206,16 @@ static void merge(struct spec *over, const struct spec *under)
     over->index = over->index >= 0 ? over->index : under->index;
 }
 
+ls_status ls_device_canonicalize(const char *name, const char *defaults, char *buf,
+                                 size_t size, ls_error *err)
+{
+    if (buf == NULL || size == 0) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "canonicalize: no room for the name");
+    }
+    return lsi_device_canonical(name, defaults, buf, size, err);
+}
+
 ls_status lsi_device_canonical(const char *name, const char *dflt, char *out, size_t size,
                                ls_error *err)
 {

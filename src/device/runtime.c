@@ -83,6 +83,7 @@ static ls_status make_device(ls_runtime *rt, int i, const int *processors, int c
     dev->isa = s->isa;
     dev->dnnl = s->dnnl;
     dev->cores = (int)(end - begin);
+    dev->core = s->pin ? processors[begin] : -1;
     (void)snprintf(dev->name, sizeof dev->name,
                    "/job:localhost/replica:0/task:0/device:CPU:%d", i);
     dev->pool = lsi_pool_create();
@@ -91,6 +92,16 @@ static ls_status make_device(ls_runtime *rt, int i, const int *processors, int c
     }
     return make_team(dev, processors + begin, s->threads > 0 ? s->threads : dev->cores,
                      s->pin, err);
+}
+
+void lsi_device_settle(const ls_device *dev)
+{
+    ls_error why = LS_ERROR_INIT;
+
+    if (dev->core >= 0 && lsi_affinity_set(&dev->core, 1, &why) != LS_OK) {
+        lsi_log(LS_LOG_WARNING, "%s: its thread is not pinned: %s", dev->name,
+                why.message);
+    }
 }
 
 static void destroy(ls_runtime *rt)

@@ -43,6 +43,15 @@ static void show(const struct reader *r, lsi_setting s, const char *origin,
     r->to->shown[s].help = helps[s];
 }
 
+/* A setting that is somebody else's to understand. */
+static void show_word(const struct reader *r, lsi_setting s, const char *dflt)
+{
+    const char *const text = lsi_env(variables[s]);
+
+    show(r, s, text != NULL ? "environment" : "default", "%.20s",
+         text != NULL ? text : dflt);
+}
+
 /* LS_OK when the caller may go on without the setting. */
 static ls_status refuse(const struct reader *r, lsi_setting s, const char *text,
                         const char *choices)
@@ -228,5 +237,8 @@ ls_status lsi_settings_resolve(const ls_runtime_options *opts, bool lenient,
     show(&r, LSI_SETTING_SPIN_US,
          lsi_env("LS_SPIN_US") != NULL ? "environment" : "default", "%d",
          lsi_team_spin_us());
+    // Both are read where they are used, by whoever has a communicator but no runtime.
+    show_word(&r, LSI_SETTING_COMM_ALGORITHM, "auto");
+    show_word(&r, LSI_SETTING_COMM_TIMEOUT_MS, "600000");
     return st;
 }

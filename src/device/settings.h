@@ -11,7 +11,9 @@
     X(SEED, "seed of the random operations")                                             \
     X(PIN, "1: threads stay on the cores of their device")                               \
     X(DNNL, "1: the oneDNN module is used, 0: it is not")                                \
-    X(SPIN_US, "microseconds a thread spins for work before it sleeps")
+    X(SPIN_US, "microseconds a thread spins for work before it sleeps")                  \
+    X(COMM_ALGORITHM, "of reductions: auto, direct, tree, hierarchical, ring")           \
+    X(COMM_TIMEOUT_MS, "milliseconds a collective waits for other ranks; -1: no end")
 
 typedef enum lsi_setting {
 #define LSI_SETTING_ENUM(name, help) LSI_SETTING_##name,

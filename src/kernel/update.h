@@ -7,10 +7,18 @@
  *     momentum  m = mu m - lr g;  w += m, or with nesterov  w += mu m - lr g
  *     adam      m += (g - m) (1 - beta1);  v += (g g - v) (1 - beta2);
  *               w -= m alpha / (sqrt v + eps), where alpha holds the correction of step
- * t: lr sqrt(1 - beta2^t) / (1 - beta1^t) axpy      y += a x
+ *               t: lr sqrt(1 - beta2^t) / (1 - beta1^t). With `hat` (NULL: without)
+ *               hat = max(hat, v) stands in the place of v: amsgrad
+ *     rmsprop   v = rho v + (1 - rho) g g;  d = lr g / sqrt(v + eps);  w -= d.
+ *               With `a` (NULL: without)  a = rho a + (1 - rho) g  and the root is that
+ *               of  max(v - a a, 0) + eps: what is below 0 there is rounding.
+ *               With `m` (NULL: without)  m = mu m + d;  w -= m
+ *     adagrad   a += g g;  w -= lr g / sqrt(a + eps)
+ *     decay     w -= w rate lr
+ *     axpy      y += a x
  *
- * The betas are doubles because 1 - beta is taken before rounding: 1 - 0.999f is wrong by
- * 5e-5 of itself.
+ * The betas and rho are doubles because 1 - beta is taken before rounding: 1 - 0.999f is
+ * wrong by 5e-5 of itself.
  */
 #ifndef LSI_UPDATE_H
 #define LSI_UPDATE_H
@@ -20,8 +28,14 @@ typedef struct lsi_update_table {
     void (*sgd)(float *w_out, const float *w, const float *g, size_t n, float lr);
     void (*momentum)(float *w_out, const float *w, float *m, const float *g, size_t n,
                      float lr, float mu, bool nesterov);
-    void (*adam)(float *w_out, const float *w, float *m, float *v, const float *g,
-                 size_t n, float alpha, double beta1, double beta2, float eps);
+    void (*adam)(float *w_out, const float *w, float *m, float *v, float *hat,
+                 const float *g, size_t n, float alpha, double beta1, double beta2,
+                 float eps);
+    void (*rmsprop)(float *w_out, const float *w, float *v, float *m, float *a,
+                    const float *g, size_t n, float lr, double rho, float mu, float eps);
+    void (*adagrad)(float *w_out, const float *w, float *a, const float *g, size_t n,
+                    float lr, float eps);
+    void (*decay)(float *w_out, const float *w, size_t n, float rate, float lr);
     void (*axpy)(float *y, const float *x, size_t n, float a);
 } lsi_update_table;
 

@@ -163,7 +163,8 @@ LSI_HOT void ls_op_apply(ls_context *c, const ls_op *op, ls_tensor *const *input
     for (int i = 0; i < op->outputs; i++) {
         outs[i] = NULL;
     }
-    if (lsi_failed(c)) {
+    if (lsi_failed(c) || (atomic_load_explicit(&c->aborted, memory_order_relaxed) &&
+                          lsi_context_aborted(c))) {
         return;
     }
     e.struct_size = sizeof e;

@@ -45,6 +45,7 @@ static void release_tensors(ls_context *c)
 
         t->next = NULL;
         t->listed = false;
+        t->owner = NULL;
         if (atomic_load(&t->refs) == 1 || atomic_fetch_sub(&t->refs, 1) == 1) {
             lsi_tensor_clear(t);
             if (t->recycled) {
@@ -58,12 +59,54 @@ static void release_tensors(ls_context *c)
     }
 }
 
-static void end_step(ls_context *c)
+/* Something that lives until the step ends. */
+struct lsi_kept {
+    void *object;
+    void (*release)(void *object);
+};
+
+static void release_kept(ls_context *c)
+{
+    while (c->nkept > 0) {
+        c->nkept--;
+        c->kept[c->nkept].release(c->kept[c->nkept].object);
+    }
+}
+
+bool lsi_context_keep(ls_context *c, void *object, void (*release)(void *object))
+{
+    if (c->nkept == c->kept_room) {
+        const size_t room = c->kept_room == 0 ? 16 : 2 * c->kept_room;
+        struct lsi_kept *grown = lsi_realloc(c->kept, c->nkept, room, sizeof *grown);
+
+        if (grown == NULL) {
+            release(object);
+            (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for a value");
+            return false;
+        }
+        c->kept = grown;
+        c->kept_room = room;
+    }
+    c->kept[c->nkept++] = (struct lsi_kept){object, release};
+    return true;
+}
+
+bool lsi_context_aborted(ls_context *c)
+{
+    if (atomic_load_explicit(&c->aborted, memory_order_relaxed)) {
+        (void)ls_context_fail(c, LS_ABORTED, "aborted from another thread");
+    }
+    return lsi_failed(c);
+}
+
+void lsi_context_end(ls_context *c)
 {
     if (c->recorder.reset != NULL) {
         c->recorder.reset(c);
     }
+    release_kept(c);
     release_tensors(c);
+    atomic_store_explicit(&c->last_file, NULL, memory_order_relaxed);
     c->unplaced = false;
     c->error.code = LS_OK;
     c->error.message[0] = '\0';
@@ -82,7 +125,7 @@ ls_status ls_context_finish(ls_context *c, ls_error *err)
     if (st != LS_OK) {
         (void)lsi_fail_again(err, &c->error);
     }
-    end_step(c);
+    lsi_context_end(c);
     return st;
 }
 
@@ -91,7 +134,7 @@ void ls_context_close(ls_context *c)
     if (c == NULL) {
         return;
     }
-    end_step(c);
+    lsi_context_end(c);
     if (c->recorder.destroy != NULL) {
         c->recorder.destroy(c);
     }
@@ -101,6 +144,7 @@ void ls_context_close(ls_context *c)
         lsi_free(c->spare);
         c->spare = next;
     }
+    lsi_free(c->kept);
     ls_runtime_release(c->runtime);
     lsi_free(c);
 }
@@ -141,6 +185,20 @@ ls_tensor *ls_context_fail(ls_context *c, ls_status code, const char *fmt, ...)
     return lsi_context_error(c, &e);
 }
 
+ls_tensor *ls_context_fail_with(ls_context *c, const ls_error *err)
+{
+    if (err == NULL || err->code == LS_OK) {
+        return ls_context_fail(c, LS_UNKNOWN, "a failure without an error");
+    }
+    return lsi_context_error(c, err);
+}
+
+ls_tensor *ls_here(ls_context *c, ls_tensor *t, const char *file, int line)
+{
+    (void)ls_context_at(c, file, line);
+    return t;
+}
+
 ls_device *ls_context_device(const ls_context *c)
 {
     return c->device;
@@ -167,6 +225,10 @@ ls_tensor *ls_placed(ls_context *c, ls_tensor *result, const char *file, int lin
     }
     if (c->recording != 0) {
         c->recorder.place(c, file, line);
+    }
+    if (c->replica != NULL) { // somebody may wait for this one
+        atomic_store_explicit(&c->last_file, file, memory_order_relaxed);
+        atomic_store_explicit(&c->last_line, line, memory_order_relaxed);
     }
     c->file = NULL;
     c->line = 0;
@@ -196,6 +258,8 @@ ls_tensor *lsi_context_struct(ls_context *c)
     t->values = NULL;
     t->indices = NULL;
     t->tapes = 0;
+    t->origin = NULL;
+    t->owner = c;
     t->listed = true;
     t->recycled = true;
     t->next = c->tensors;
@@ -209,9 +273,25 @@ ls_tensor *lsi_context_own(ls_context *c, ls_tensor *t)
         return ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for a tensor");
     }
     t->listed = true;
+    t->owner = c;
     t->next = c->tensors;
     c->tensors = t;
     return t;
+}
+
+ls_tensor *lsi_context_alias(ls_context *c, ls_tensor *t)
+{
+    ls_tensor *alias;
+
+    if (lsi_failed(c) || t == NULL || t->owner == c || c->replica == NULL) {
+        return lsi_failed(c) ? NULL : t;
+    }
+    alias = lsi_context_struct(c);
+    if (alias == NULL) {
+        return ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for a tensor");
+    }
+    lsi_tensor_init_alias(alias, lsi_tensor_origin(t));
+    return alias;
 }
 
 ls_tensor *ls_adopt(ls_context *c, ls_tensor *t)

@@ -53,8 +53,14 @@ struct ls_context {
     ls_tensor *tensors; /* of this step */
     ls_tensor *spare;   /* to be used again */
     lsi_recorder recorder;
-    bool unplaced;  /* the error's place is still to come: ls_placed() */
-    ls_error error; /* code LS_OK: none yet */
+    void *replica;         /* src/replica: whose it is; NULL: nobody's in particular */
+    struct lsi_kept *kept; /* what else lives until the step ends */
+    size_t nkept, kept_room;
+    _Atomic(const char *) last_file; /* where it was last, for those who wait for it */
+    atomic_int last_line;
+    atomic_bool aborted; /* another thread wants the step to fail */
+    bool unplaced;       /* the error's place is still to come: ls_placed() */
+    ls_error error;      /* code LS_OK: none yet */
 };
 
 /* One input, two inputs: the usual front doors. */
@@ -73,6 +79,25 @@ static inline bool lsi_failed(const ls_context *c)
 
 /* A fresh struct on the context's list, with only refs set. NULL: out of memory. */
 ls_tensor *lsi_context_struct(ls_context *c);
+
+/*
+ * `object` lives until the step ends: then release(object) is called, last kept first.
+ * False: out of memory, the step has failed and the object was released.
+ */
+bool lsi_context_keep(ls_context *c, void *object, void (*release)(void *object));
+
+/* Ends the step whatever came of it: ls_context_finish() without the failure. */
+void lsi_context_end(ls_context *c);
+
+/* Fails the step if another thread aborted it; returns whether it has failed. */
+bool lsi_context_aborted(ls_context *c);
+
+/*
+ * `t` as a tensor of this step: itself if this context made it, else a tensor of its own
+ * over the same elements, so that two contexts never write into one struct. A value made
+ * of it is the original again (lsi_tensor_origin). NULL: the step has failed.
+ */
+ls_tensor *lsi_context_alias(ls_context *c, ls_tensor *t);
 
 /* Fails the step at the context's place, keeping the first failure. Returns NULL. */
 ls_tensor *lsi_context_error(ls_context *c, const ls_error *err);

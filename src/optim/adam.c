@@ -7,15 +7,17 @@
 
 #include <math.h>
 
-static float prepare(const ls_optimizer *o, int64_t t)
+static void prepare(const ls_optimizer *o, lsi_optimizer_turn *turn)
 {
-    const float power1 = powf((float)o->beta1, (float)t);
-    const float power2 = powf((float)o->beta2, (float)t);
+    const float power1 = powf((float)o->beta1, (float)turn->t);
+    const float power2 = powf((float)o->beta2, (float)turn->t);
+    const double t = (double)turn->t;
 
-    return (float)o->learning_rate * sqrtf(1.0f - power2) / (1.0f - power1);
+    turn->alpha32 = (float)turn->rate * sqrtf(1.0f - power2) / (1.0f - power1);
+    turn->alpha = turn->rate * sqrt(1 - pow(o->beta2, t)) / (1 - pow(o->beta1, t));
 }
 
-static void update_one(const lsi_step *s, size_t i, bool amsgrad)
+static void update_one(const lsi_step *s, size_t i)
 {
     const ls_optimizer *o = s->optimizer;
     const double g = lsi_get(s->dtype, s->g, i), w = lsi_get(s->dtype, s->w, i);
@@ -23,73 +25,67 @@ static void update_one(const lsi_step *s, size_t i, bool amsgrad)
     double root = 0;
 
     m += (g - m) * (1 - o->beta1);
-    v += (g * g - v) * (1 - o->beta2);
+    v += (lsi_square_at(s, i) - v) * (1 - o->beta2);
     lsi_put(s->dtype, s->slot[0], i, m);
     lsi_put(s->dtype, s->slot[1], i, v);
     root = v;
-    if (amsgrad) {
-        root = fmax(lsi_get(s->dtype, s->slot[2], i), v);
+    if (s->slot[2] != NULL) {
+        root = lsi_larger(lsi_get(s->dtype, s->slot[2], i), v);
         lsi_put(s->dtype, s->slot[2], i, root);
     }
-    lsi_put(s->dtype, s->w_out, i, w - m * (double)s->alpha / (sqrt(root) + o->epsilon));
+    lsi_put(s->dtype, s->w_out, i, w - m * s->turn->alpha / (sqrt(root) + o->epsilon));
 }
 
-static void update_plain(const lsi_step *s)
+static void update(const lsi_step *s)
 {
     const ls_optimizer *o = s->optimizer;
 
-    if (s->dtype == LS_F32) {
-        s->update->adam(s->w_out, s->w, s->slot[0], s->slot[1], s->g, s->n, s->alpha,
-                        o->beta1, o->beta2, (float)o->epsilon);
+    if (lsi_vectors(s)) {
+        s->update->adam(s->w_out, s->w, s->slot[0], s->slot[1], s->slot[2], s->g, s->n,
+                        s->turn->alpha32, o->beta1, o->beta2, (float)o->epsilon);
         return;
     }
     for (size_t i = 0; i < s->n; i++) {
-        update_one(s, i, false);
+        update_one(s, i);
     }
 }
 
-static void update_amsgrad(const lsi_step *s)
-{
-    for (size_t i = 0; i < s->n; i++) {
-        update_one(s, i, true);
-    }
-}
-
-static const lsi_optim_ops plain = {
-    "Adam", {"momentum", "velocity"}, prepare, update_plain};
+static const lsi_optim_ops plain = {{"momentum", "velocity"}, true, prepare, update};
 static const lsi_optim_ops amsgrad = {
-    "Adam", {"momentum", "velocity", "velocity_hat"}, prepare, update_amsgrad};
+    {"momentum", "velocity", "velocity_hat"}, true, prepare, update};
 
-ls_status ls_adam_create(const ls_adam_options *opts, ls_optimizer **out, ls_error *err)
+ls_status lsi_adam_new(const char *name, const char *init, const ls_adam_options *opts,
+                       ls_optimizer **out, ls_error *err)
 {
-    static const ls_adam_options defaults = LS_ADAM_OPTIONS_INIT;
     ls_optimizer *o = NULL;
-    ls_status st;
+    ls_status st =
+        lsi_optimizer_options(name, init, opts->struct_size >= sizeof *opts, out, err);
 
-    if (opts == NULL) {
-        opts = &defaults;
+    if (st == LS_OK && !(lsi_within(opts->beta1, 0, 1) && opts->beta1 < 1 &&
+                         lsi_within(opts->beta2, 0, 1) && opts->beta2 < 1 &&
+                         lsi_within(opts->epsilon, 0, HUGE_VAL))) {
+        st = lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                           "%s: beta1 %g and beta2 %g must be in [0, 1), epsilon %g 0 or "
+                           "more",
+                           name, opts->beta1, opts->beta2, opts->epsilon);
     }
-    if (out == NULL || opts->struct_size < sizeof *opts) {
-        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "Adam: %s",
-                        out == NULL ? "out is NULL"
-                                    : "start the options from LS_ADAM_OPTIONS_INIT");
+    if (st == LS_OK) {
+        st = lsi_optimizer_new(name, opts->amsgrad ? &amsgrad : &plain,
+                               opts->learning_rate, &opts->shared, &o, err);
     }
-    if (!(opts->beta1 >= 0 && opts->beta1 < 1 && opts->beta2 >= 0 && opts->beta2 < 1 &&
-          opts->epsilon >= 0)) {
-        return lsi_fail_kind(
-            err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-            "Adam: beta1 %g and beta2 %g must be in [0, 1), epsilon %g 0 "
-            "or more",
-            opts->beta1, opts->beta2, opts->epsilon);
-    }
-    st = lsi_optimizer_new(opts->amsgrad ? &amsgrad : &plain, opts->learning_rate, &o,
-                           err);
     if (st == LS_OK) {
         o->beta1 = opts->beta1;
         o->beta2 = opts->beta2;
         o->epsilon = opts->epsilon;
-        o->amsgrad = opts->amsgrad;
         *out = o;
     }
     return st;
+}
+
+ls_status ls_adam_create(const ls_adam_options *opts, ls_optimizer **out, ls_error *err)
+{
+    static const ls_adam_options defaults = LS_ADAM_OPTIONS_INIT;
+
+    return lsi_adam_new("Adam", "LS_ADAM_OPTIONS_INIT", opts == NULL ? &defaults : opts,
+                        out, err);
 }

@@ -1,4 +1,15 @@
-/* One optimizer: a table of what it does to one variable, and the slots it keeps. */
+/*
+ * One optimizer: a table of what it does to the elements of one variable, and the slots
+ * it keeps. ls_optimizer_apply() is these parts, one after the other; whoever updates
+ * several copies of a variable calls them itself:
+ *
+ *     lsi_optimizer_check()    are these gradients for these variables?
+ *     lsi_clip()               the gradients as they shall be summed or applied
+ *     lsi_optimizer_slots()    the slots of each variable, made if it is new
+ *     lsi_optimizer_prepare()  once a step: numbers that all variables share
+ *     lsi_optimizer_update()   once a variable or copy or part of one
+ *     lsi_optimizer_advance()  once a step, when all went well
+ */
 #ifndef LSI_OPTIM_H
 #define LSI_OPTIM_H
 #include "kernel/update.h"
@@ -13,48 +24,175 @@ typedef struct lsi_slots {
     ls_variable *slot[LSI_MAX_SLOTS];
 } lsi_slots;
 
+/* What prepare() computes for a step; nothing in it changes while the step is taken. */
+typedef struct lsi_optimizer_turn {
+    int64_t t;     /* 1 in the first step */
+    double rate;   /* the learning rate */
+    double alpha;  /* the rate with the optimizer's correction for step t */
+    float alpha32; /* the same as Keras computes it for float32: powers and all */
+} lsi_optimizer_turn;
+
 /* n elements of one variable; slots are written in place. */
 typedef struct lsi_step {
     const void *w;
     void *w_out;
     const void *g;
+    const void *squares; /* NULL: the squares of g; otherwise what stands for them */
     void *slot[LSI_MAX_SLOTS];
     size_t n;
     ls_dtype dtype;
-    const lsi_update_table *update; /* float32 */
+    const lsi_update_table *update; /* float32, and only without `squares` */
     const ls_optimizer *optimizer;
-    float alpha; /* what prepare() computed for this step */
+    const lsi_optimizer_turn *turn;
 } lsi_step;
 
 typedef struct lsi_optim_ops {
-    const char *name;
     const char *slots[LSI_MAX_SLOTS]; /* names; NULL: no more */
+    bool squares;                     /* the formula squares the gradient */
 
-    /* Once a step: numbers that all variables share. `t` is 1 in the first step. */
-    float (*prepare)(const ls_optimizer *o, int64_t t);
+    /* Optional, once a step: fills alpha and alpha32, which are the rate before. */
+    void (*prepare)(const ls_optimizer *o, lsi_optimizer_turn *turn);
 
-    /* Elementwise, on any part of the arrays. */
+    /* Elementwise, on any part of the arrays. Any thread. */
     void (*update)(const lsi_step *s);
 } lsi_optim_ops;
 
+/*
+ * Makes one slot for `of`: its shape and dtype, every element `initial`. lsi_slot_like()
+ * gives it as many copies as the variable has, on the same devices.
+ */
+typedef ls_status (*lsi_slot_make)(void *user, ls_variable *of, const char *name,
+                                   double initial, ls_variable **out, ls_error *err);
+ls_status lsi_slot_like(void *user, ls_variable *of, const char *name, double initial,
+                        ls_variable **out, ls_error *err);
+
 struct ls_optimizer {
     atomic_int refs;
+    const char *name;
     const lsi_optim_ops *ops;
     double learning_rate;
-    double momentum, beta1, beta2, epsilon;
-    bool nesterov, amsgrad;
-    int64_t iterations;
+    double momentum, beta1, beta2, rho, epsilon;
+    bool nesterov;
+    ls_optimizer_shared shared;
+    _Atomic int64_t iterations;
+    lsi_optimizer_turn turns[2]; /* of replicated steps, in turn: replica 0 writes them */
+    double initial;              /* what slots begin with */
+    lsi_slot_make make_slot;
+    void *make_user;
     lsi_slots *slots;
     size_t nslots, slots_room;
-    ls_tensor *
-        *grads; /* of one minimize(); kept, so that a steady step allocates nothing */
-    size_t grads_room;
 };
 
-ls_status lsi_optimizer_new(const lsi_optim_ops *ops, double learning_rate,
+/*
+ * The beginning of every create: `init` is the initializer that the options must come
+ * from, `fits` whether their size is right.
+ */
+ls_status lsi_optimizer_options(const char *name, const char *init, bool fits,
+                                ls_optimizer **out, ls_error *err);
+
+/* An optimizer with its rate and what all share, checked; the rest is the caller's. */
+ls_status lsi_optimizer_new(const char *name, const lsi_optim_ops *ops,
+                            double learning_rate, const ls_optimizer_shared *shared,
                             ls_optimizer **out, ls_error *err);
 
-/* A floating element as a double, and back; for dtypes without a vector loop. */
+/* Adam under the name `name`; `init` is what its user starts the options from. */
+ls_status lsi_adam_new(const char *name, const char *init, const ls_adam_options *opts,
+                       ls_optimizer **out, ls_error *err);
+
+/*
+ * Whether grads[i] fits vars[i] for all i, one at least is not NULL, and the variables
+ * are floating ones; false: the context has failed, and its error says why.
+ */
+bool lsi_optimizer_check(ls_context *c, const ls_optimizer *o, ls_tensor *const *grads,
+                         ls_variable *const *vars, size_t n);
+
+/*
+ * Replaces each gradient (NULL: left out) by the clipped one, a tensor of the step, if
+ * the optimizer clips; otherwise, or if nothing has to change, it stays. By default it is
+ * for the sums over all replicas; with shared.keras3 for the gradients of one replica,
+ * before the sum. Not recorded by tapes. On failure the context has failed.
+ */
+void lsi_clip(ls_context *c, const ls_optimizer *o, ls_tensor **grads, size_t n);
+
+/*
+ * The gradient as lsi_optimizer_update() takes it: dense, repeated rows added up. What
+ * stands for its squares goes to *squares: NULL, unless shared.keras3 asks for each of
+ * the repeated rows squared on its own. NULL: the context has failed.
+ */
+const ls_tensor *lsi_gradient_dense(ls_context *c, const ls_optimizer *o, ls_tensor *g,
+                                    const ls_tensor **squares);
+
+/* How many slots the optimizer has for a variable: at most LSI_MAX_SLOTS. */
+size_t lsi_optimizer_slot_count(const ls_optimizer *o);
+
+/* The slots of `v`; NULL: none yet. `cursor` (NULL allowed) as below. */
+const lsi_slots *lsi_optimizer_find(const ls_optimizer *o, const ls_variable *v,
+                                    size_t *cursor);
+
+/*
+ * The same, made by o->make_slot if there are none; on failure none are. `cursor` starts
+ * at 0 and moves behind what was found: a step that asks in the order of the last one
+ * finds each at once. The result is valid until slots are made for another variable.
+ */
+ls_status lsi_optimizer_slots(ls_optimizer *o, ls_variable *v, size_t *cursor,
+                              const lsi_slots **out, ls_error *err);
+
+/* The numbers of the step that comes next. Changes nothing. */
+void lsi_optimizer_prepare(const ls_optimizer *o, lsi_optimizer_turn *turn);
+
+/* Counts the step as taken: exactly once, however many copies were updated. */
+void lsi_optimizer_advance(ls_optimizer *o);
+
+/*
+ * Decays and updates the elements [begin, end) of `component`, a plain variable, and of
+ * its `slots`, plain variables too, as many as lsi_optimizer_slot_count(); the others
+ * keep their values. `g` and `squares` come from lsi_gradient_dense() and are as long as
+ * the variable. Uses the team of the component's device. Several threads may be at it at
+ * once as long as component and slots are theirs alone. On failure (memory, which a
+ * variable takes whose value is still held by somebody) nothing has changed.
+ */
+ls_status lsi_optimizer_update(const ls_optimizer *o, const lsi_optimizer_turn *turn,
+                               ls_variable *component, ls_variable *const *slots,
+                               const ls_tensor *g, const ls_tensor *squares,
+                               int64_t begin, int64_t end, ls_error *err);
+
+/* The slots of vars[i] whose gradient is not NULL, made if there are none. */
+ls_status lsi_optimizer_make_slots(ls_optimizer *o, ls_tensor *const *grads,
+                                   ls_variable *const *vars, size_t n, ls_error *err);
+
+/*
+ * Updates copy `component` of the variables (negative: every copy) by gradients that are
+ * final.
+ */
+ls_status lsi_optimizer_update_copies(ls_context *c, const ls_optimizer *o,
+                                      const lsi_optimizer_turn *turn,
+                                      ls_tensor *const *grads, ls_variable *const *vars,
+                                      size_t n, int component, ls_error *err);
+
+/*
+ * The whole of apply in a replica that has peers: sums the gradients over the replicas,
+ * then every replica updates its own copies. `grads` becomes the sums.
+ */
+void lsi_optimizer_apply_replicated(ls_context *c, ls_optimizer *o, ls_tensor **grads,
+                                    ls_variable *const *vars, size_t n);
+
+/* Element i of floating memory as a double, and back; for dtypes without a vector loop.
+ */
 double lsi_get(ls_dtype dtype, const void *p, size_t i);
 void lsi_put(ls_dtype dtype, void *p, size_t i, double value);
+
+/* The square of gradient i, or what stands for it. */
+double lsi_square_at(const lsi_step *s, size_t i);
+
+/* The larger one; a NaN wins. */
+double lsi_larger(double a, double b);
+
+/* x is a number of [low, high]: infinities and NaN are not. */
+bool lsi_within(double x, double low, double high);
+
+/* Whether the vector loops can be used for the step. */
+static inline bool lsi_vectors(const lsi_step *s)
+{
+    return s->dtype == LS_F32 && s->squares == NULL;
+}
 #endif

@@ -1,24 +1,81 @@
+/* One step: what is the same for every optimizer, and what its user can ask it. */
 #include "optim/optim.h"
 
 #include <math.h>
 
-ls_status lsi_optimizer_new(const lsi_optim_ops *ops, double learning_rate,
+bool lsi_within(double x, double low, double high)
+{
+    return x >= low && x <= high && !isinf(x);
+}
+
+ls_status lsi_optimizer_options(const char *name, const char *init, bool fits,
+                                ls_optimizer **out, ls_error *err)
+{
+    if (out == NULL) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "%s: out is NULL", name);
+    }
+    if (!fits) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "%s: start the options from %s",
+                        name, init);
+    }
+    return LS_OK;
+}
+
+static ls_status check_shared(const char *name, const ls_optimizer_shared *s,
+                              ls_error *err)
+{
+    const struct {
+        const char *name;
+        double value;
+    } all[] = {{"weight_decay", s->weight_decay},
+               {"clipvalue", s->clipvalue},
+               {"clipnorm", s->clipnorm},
+               {"global_clipnorm", s->global_clipnorm}};
+    int clips = 0;
+
+    for (size_t i = 0; i < LSI_COUNT_OF(all); i++) {
+        if (!lsi_within(all[i].value, 0, HUGE_VAL)) {
+            return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                                 "%s: %s %g is not a number of 0 (none) or more", name,
+                                 all[i].name, all[i].value);
+        }
+        clips += i > 0 && all[i].value > 0;
+    }
+    if (clips > 1) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "%s: only one of clipnorm, clipvalue and global_clipnorm "
+                             "can be set; they are %g, %g and %g",
+                             name, s->clipnorm, s->clipvalue, s->global_clipnorm);
+    }
+    return LS_OK;
+}
+
+ls_status lsi_optimizer_new(const char *name, const lsi_optim_ops *ops,
+                            double learning_rate, const ls_optimizer_shared *shared,
                             ls_optimizer **out, ls_error *err)
 {
     ls_optimizer *o;
+    ls_status st;
 
-    if (!(learning_rate >= 0) || isinf(learning_rate)) {
+    if (!lsi_within(learning_rate, 0, HUGE_VAL)) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "%s: the learning rate %g is not a number of 0 or more",
-                             ops->name, learning_rate);
+                             name, learning_rate);
+    }
+    st = check_shared(name, shared, err);
+    if (st != LS_OK) {
+        return st;
     }
     o = lsi_alloc(1, sizeof *o);
     if (o == NULL) {
-        return lsi_fail_memory(err, ops->name, sizeof *o);
+        return lsi_fail_memory(err, name, sizeof *o);
     }
     atomic_init(&o->refs, 1);
+    o->name = name;
     o->ops = ops;
     o->learning_rate = learning_rate;
+    o->shared = *shared;
+    o->make_slot = lsi_slot_like;
     *out = o;
     return LS_OK;
 }
@@ -31,237 +88,197 @@ ls_optimizer *ls_optimizer_retain(ls_optimizer *o)
     return o;
 }
 
-static void release_slots(lsi_slots *s)
-{
-    for (int i = 0; i < LSI_MAX_SLOTS; i++) {
-        ls_variable_release(s->slot[i]);
-    }
-    ls_variable_release(s->of);
-}
-
 void ls_optimizer_release(ls_optimizer *o)
 {
     if (o == NULL || atomic_fetch_sub(&o->refs, 1) != 1) {
         return;
     }
     for (size_t i = 0; i < o->nslots; i++) {
-        release_slots(&o->slots[i]);
+        for (int k = 0; k < LSI_MAX_SLOTS; k++) {
+            ls_variable_release(o->slots[i].slot[k]);
+        }
+        ls_variable_release(o->slots[i].of);
     }
     lsi_free(o->slots);
-    lsi_free(o->grads);
     lsi_free(o);
 }
 
-double lsi_get(ls_dtype dtype, const void *p, size_t i)
+static bool fits(const ls_variable *v, const ls_tensor *g)
 {
-    switch (dtype) {
-    case LS_F32:
-        return (double)((const float *)p)[i];
-    case LS_F16:
-        return (double)lsi_f16_to_f32(((const uint16_t *)p)[i]);
-    case LS_BF16:
-        return (double)lsi_bf16_to_f32(((const uint16_t *)p)[i]);
-    default:
-        return ((const double *)p)[i];
-    }
+    const ls_shape shape = ls_tensor_shape(g);
+
+    return lsi_dtype_is_float(v->dtype) && g->dtype == (uint8_t)v->dtype &&
+           ls_shape_equal(&shape, &v->shape);
 }
 
-void lsi_put(ls_dtype dtype, void *p, size_t i, double value)
-{
-    switch (dtype) {
-    case LS_F32:
-        ((float *)p)[i] = (float)value;
-        break;
-    case LS_F16:
-        ((uint16_t *)p)[i] = lsi_f32_to_f16((float)value);
-        break;
-    case LS_BF16:
-        ((uint16_t *)p)[i] = lsi_f32_to_bf16((float)value);
-        break;
-    default:
-        ((double *)p)[i] = value;
-        break;
-    }
-}
-
-static size_t slot_count(const lsi_optim_ops *ops)
-{
-    size_t n = 0;
-
-    while (n < LSI_MAX_SLOTS && ops->slots[n] != NULL) {
-        n++;
-    }
-    return n;
-}
-
-/* Zeros of the variable's shape and dtype, on its device. */
-static ls_status create_slot(const ls_variable *v, const char *name, ls_variable **out,
-                             ls_error *err)
-{
-    ls_variable_options opts = LS_VARIABLE_OPTIONS_INIT;
-    ls_tensor *zeros = NULL;
-    ls_status st = ls_tensor_create(v->device, v->dtype, v->shape, NULL, &zeros, err);
-
-    if (st == LS_OK) {
-        opts.name = name;
-        opts.not_trainable = true;
-        st = ls_variable_create(zeros, &opts, out, err);
-    }
-    ls_tensor_release(zeros);
-    return st;
-}
-
-static ls_status add_slots(ls_optimizer *o, ls_variable *v, lsi_slots **out,
-                           ls_error *err)
-{
-    lsi_slots fresh = {0};
-    ls_status st = LS_OK;
-
-    if (o->nslots == o->slots_room) {
-        const size_t room = o->slots_room == 0 ? 16 : 2 * o->slots_room;
-        lsi_slots *grown = lsi_realloc(o->slots, o->nslots, room, sizeof *grown);
-
-        if (grown == NULL) {
-            return lsi_fail_memory(err, o->ops->name, room * sizeof *grown);
-        }
-        o->slots = grown;
-        o->slots_room = room;
-    }
-    for (size_t i = 0; i < slot_count(o->ops) && st == LS_OK; i++) {
-        st = create_slot(v, o->ops->slots[i], &fresh.slot[i], err);
-    }
-    if (st != LS_OK) {
-        release_slots(&fresh);
-        return st;
-    }
-    fresh.of = ls_variable_retain(v);
-    o->slots[o->nslots] = fresh;
-    *out = &o->slots[o->nslots++];
-    return LS_OK;
-}
-
-/* `hint` is where the variable stood last time: the list is usually the same. */
-static lsi_slots *find_slots(const ls_optimizer *o, const ls_variable *v, size_t hint)
-{
-    if (hint < o->nslots && o->slots[hint].of == v) {
-        return &o->slots[hint];
-    }
-    for (size_t i = 0; i < o->nslots; i++) {
-        if (o->slots[i].of == v) {
-            return &o->slots[i];
-        }
-    }
-    return NULL;
-}
-
-static void run_part(void *arg, int part, int parts)
-{
-    const lsi_step *whole = arg;
-    lsi_step s = *whole;
-    const size_t size = ls_dtype_size(s.dtype);
-    int64_t begin, end;
-
-    lsi_team_share((int64_t)s.n, 64, part, parts, &begin, &end);
-    if (begin >= end) {
-        return;
-    }
-    s.n = (size_t)(end - begin);
-    s.w = (const char *)s.w + (size_t)begin * size;
-    s.w_out = (char *)s.w_out + (size_t)begin * size;
-    s.g = (const char *)s.g + (size_t)begin * size;
-    for (int i = 0; i < LSI_MAX_SLOTS; i++) {
-        if (s.slot[i] != NULL) {
-            s.slot[i] = (char *)s.slot[i] + (size_t)begin * size;
-        }
-    }
-    s.optimizer->ops->update(&s);
-}
-
-static ls_status update_one(ls_optimizer *o, float alpha, ls_variable *v,
-                            const ls_tensor *g, size_t hint, ls_error *err)
-{
-    enum { WORTH_SHARING = 1 << 16 };
-    lsi_write writes[LSI_MAX_SLOTS + 1] = {{0}};
-    lsi_step s = {.n = (size_t)v->count, .dtype = v->dtype, .optimizer = o};
-    lsi_slots *slots = find_slots(o, v, hint);
-    lsi_team *team = v->device->team;
-    ls_status st = LS_OK;
-    size_t open = 0;
-
-    if (slots == NULL) {
-        st = add_slots(o, v, &slots, err);
-    }
-    for (size_t i = 0; i < slot_count(o->ops) && st == LS_OK; i++) {
-        lsi_write *w = &writes[1 + i];
-
-        st = lsi_variable_write(slots->slot[i], w, err);
-        if (st == LS_OK && w->fresh != NULL) { // a slot somebody reads: it is kept whole
-            memcpy(w->to, w->from, s.n * ls_dtype_size(s.dtype));
-        }
-        if (st == LS_OK) {
-            s.slot[i] = w->to;
-            open++;
-        }
-    }
-    if (st == LS_OK) {
-        st = lsi_variable_write(v, &writes[0], err);
-    }
-    if (st == LS_OK && s.n > 0) {
-        s.w = writes[0].from;
-        s.w_out = writes[0].to;
-        s.g = g->data;
-        s.alpha = alpha;
-        s.update = lsi_update_for(v->device);
-        lsi_team_run(team, s.n >= WORTH_SHARING ? lsi_team_size(team) : 1, run_part, &s);
-    }
-    if (st == LS_OK) {
-        lsi_variable_commit(v, &writes[0]);
-    }
-    for (size_t i = 0; i < open; i++) {
-        lsi_variable_commit(slots->slot[i], &writes[1 + i]);
-    }
-    return st;
-}
-
-static ls_tensor *check(ls_context *c, const ls_optimizer *o, ls_tensor *const *grads,
-                        ls_variable *const *vars, size_t n)
+bool lsi_optimizer_check(ls_context *c, const ls_optimizer *o, ls_tensor *const *grads,
+                         ls_variable *const *vars, size_t n)
 {
     size_t given = 0;
     char shape[128];
 
     for (size_t i = 0; i < n; i++) {
         if (vars[i] == NULL) {
-            return ls_context_fail(c, LS_INVALID_ARGUMENT, "%s: variable %zu is NULL",
-                                   o->ops->name, i);
+            (void)ls_context_fail(c, LS_INVALID_ARGUMENT, "%s: variable %zu is NULL",
+                                  o->name, i);
+            return false;
         }
+        if (grads[i] != NULL && !fits(vars[i], grads[i])) {
+            (void)ls_context_fail(c, LS_INVALID_ARGUMENT,
+                                  "%s: the variable '%s' is %s %s, its gradient %s",
+                                  o->name, vars[i]->name, ls_dtype_name(vars[i]->dtype),
+                                  ls_shape_text(&vars[i]->shape, shape, sizeof shape),
+                                  lsi_text_of(grads[i]).s);
+            return false;
+        }
+        given += grads[i] != NULL;
+    }
+    if (given == 0) {
+        ls_error e = LS_ERROR_INIT;
+
+        (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                            "%s: no variable has a gradient: is the loss computed from "
+                            "them while the tape is open?",
+                            o->name);
+        (void)lsi_context_error(c, &e);
+    }
+    return given > 0;
+}
+
+void lsi_optimizer_prepare(const ls_optimizer *o, lsi_optimizer_turn *turn)
+{
+    turn->t = o->iterations + 1;
+    turn->rate = o->learning_rate;
+    turn->alpha = turn->rate;
+    turn->alpha32 = (float)turn->rate;
+    if (o->ops->prepare != NULL) {
+        o->ops->prepare(o, turn);
+    }
+}
+
+void lsi_optimizer_advance(ls_optimizer *o)
+{
+    o->iterations++;
+}
+
+ls_status lsi_optimizer_make_slots(ls_optimizer *o, ls_tensor *const *grads,
+                                   ls_variable *const *vars, size_t n, ls_error *err)
+{
+    const lsi_slots *slots = NULL;
+    size_t cursor = 0;
+    ls_status st = LS_OK;
+
+    for (size_t i = 0; i < n && st == LS_OK; i++) {
+        if (grads[i] != NULL) {
+            st = lsi_optimizer_slots(o, vars[i], &cursor, &slots, err);
+        }
+    }
+    return st;
+}
+
+static ls_status update_copy(const ls_optimizer *o, const lsi_optimizer_turn *turn,
+                             ls_variable *v, const lsi_slots *slots, int k,
+                             const ls_tensor *g, const ls_tensor *squares, ls_error *err)
+{
+    ls_variable *slot[LSI_MAX_SLOTS] = {NULL};
+
+    for (size_t i = 0; i < lsi_optimizer_slot_count(o); i++) {
+        slot[i] = ls_variable_component(slots->slot[i], (size_t)k);
+    }
+    return lsi_optimizer_update(o, turn, ls_variable_component(v, (size_t)k), slot, g,
+                                squares, 0, v->count, err);
+}
+
+ls_status lsi_optimizer_update_copies(ls_context *c, const ls_optimizer *o,
+                                      const lsi_optimizer_turn *turn,
+                                      ls_tensor *const *grads, ls_variable *const *vars,
+                                      size_t n, int component, ls_error *err)
+{
+    size_t cursor = 0;
+    ls_status st = LS_OK;
+
+    for (size_t i = 0; i < n && st == LS_OK; i++) {
+        const ls_tensor *g, *squares = NULL;
+        const lsi_slots *slots;
+        const int copies = (int)ls_variable_components(vars[i]);
+        const int first = component < 0 || copies == 1 ? 0 : component;
+        const int end = component < 0 ? copies : first + 1;
+
         if (grads[i] == NULL) {
             continue;
         }
-        given++;
-        if (!lsi_dtype_is_float(vars[i]->dtype) ||
-            grads[i]->dtype != (uint8_t)vars[i]->dtype ||
-            grads[i]->count != vars[i]->count) {
-            return ls_context_fail(
-                c, LS_INVALID_ARGUMENT, "%s: the variable '%s' is %s %s, its gradient %s",
-                o->ops->name, vars[i]->name, ls_dtype_name(vars[i]->dtype),
-                ls_shape_text(&vars[i]->shape, shape, sizeof shape),
-                lsi_text_of(grads[i]).s);
+        g = lsi_gradient_dense(c, o, grads[i], &squares);
+        if (g == NULL) {
+            return ls_context_status(c, err);
+        }
+        slots = lsi_optimizer_find(o, vars[i], &cursor);
+        for (int k = first; k < end && st == LS_OK; k++) {
+            st = update_copy(o, turn, vars[i], slots, k, g, squares, err);
         }
     }
-    if (given == 0) {
-        return ls_context_fail(
-            c, LS_INVALID_ARGUMENT,
-            "%s: no variable has a gradient: is the loss computed from "
-            "them while the tape is open?",
-            o->ops->name);
+    return st;
+}
+
+/* A list of gradients for the time of a call; NULL: the context has failed. */
+static ls_tensor **borrow_list(ls_context *c, size_t n)
+{
+    ls_tensor **list = lsi_device_alloc(c->device, (n + 1) * sizeof(ls_tensor *));
+
+    if (list == NULL) {
+        (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for %zu gradients",
+                              n);
     }
-    return NULL;
+    return list;
+}
+
+/* Gradients are applied in replicas, or where no strategy is current. */
+static bool in_right_place(ls_context *c, const ls_optimizer *o)
+{
+    ls_error e = LS_ERROR_INIT;
+
+    if (!ls_has_strategy() || !ls_in_cross_replica_context()) {
+        return true;
+    }
+    (void)lsi_fail_kind(&e, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
+                        "%s: gradients are applied inside of replica functions, not in "
+                        "cross-replica context; call it in the function of "
+                        "ls_strategy_run()",
+                        o->name);
+    (void)lsi_context_error(c, &e);
+    return false;
+}
+
+/* `grads` becomes the clipped ones. */
+static void apply(ls_context *c, ls_optimizer *o, ls_tensor **grads,
+                  ls_variable *const *vars, size_t n)
+{
+    ls_error e = LS_ERROR_INIT;
+    lsi_optimizer_turn turn;
+
+    if (!in_right_place(c, o) || !lsi_optimizer_check(c, o, grads, vars, n)) {
+        return;
+    }
+    if (lsi_replica_peers(c) > 1) {
+        lsi_optimizer_apply_replicated(c, o, grads, vars, n);
+        return;
+    }
+    lsi_clip(c, o, grads, n);
+    if (lsi_failed(c)) {
+        return;
+    }
+    lsi_optimizer_prepare(o, &turn);
+    if (lsi_optimizer_make_slots(o, grads, vars, n, &e) != LS_OK ||
+        lsi_optimizer_update_copies(c, o, &turn, grads, vars, n, -1, &e) != LS_OK) {
+        (void)lsi_context_error(c, &e);
+        return;
+    }
+    lsi_optimizer_advance(o);
 }
 
 void(ls_optimizer_apply)(ls_context *c, ls_optimizer *o, ls_tensor *const *grads,
                          ls_variable *const *vars, size_t n)
 {
-    float alpha;
+    ls_tensor **list;
 
     if (lsi_failed(c)) {
         return;
@@ -273,46 +290,37 @@ void(ls_optimizer_apply)(ls_context *c, ls_optimizer *o, ls_tensor *const *grads
                                               : "the list of variables");
         return;
     }
-    (void)check(c, o, grads, vars, n);
-    if (lsi_failed(c)) {
-        return;
-    }
-    alpha = o->ops->prepare(o, o->iterations + 1);
-    for (size_t i = 0; i < n && !lsi_failed(c); i++) {
-        ls_error e = LS_ERROR_INIT;
-        const ls_tensor *g = lsi_dense(c, grads[i]);
-
-        if (g != NULL && update_one(o, alpha, vars[i], g, i, &e) != LS_OK) {
-            (void)lsi_context_error(c, &e);
+    list = borrow_list(c, n);
+    if (list != NULL) {
+        if (n > 0) {
+            memcpy(list, grads, n * sizeof(ls_tensor *));
         }
+        apply(c, o, list, vars, n);
+        lsi_device_free(c->device, list);
     }
-    o->iterations++;
 }
 
 void(ls_optimizer_minimize)(ls_context *c, ls_optimizer *o, ls_tape *tape,
                             ls_tensor *loss, ls_variable *const *vars, size_t n)
 {
+    ls_tensor **list;
+
     if (lsi_failed(c)) {
         return;
     }
-    if (o == NULL) {
-        (void)ls_context_fail(c, LS_INVALID_ARGUMENT, "optimizer: it is NULL");
+    if (o == NULL || (n > 0 && vars == NULL)) {
+        (void)ls_context_fail(c, LS_INVALID_ARGUMENT, "optimizer: %s is NULL",
+                              o == NULL ? "it" : "the list of variables");
         return;
     }
-    if (n > o->grads_room) {
-        ls_tensor **grown = lsi_alloc(n, sizeof(ls_tensor *));
-
-        if (grown == NULL) {
-            (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED,
-                                  "out of memory for %zu gradients", n);
-            return;
+    list = borrow_list(c, n);
+    if (list != NULL) {
+        (ls_variable_gradients)(c, tape, loss, vars, n, list);
+        if (!lsi_failed(c)) {
+            apply(c, o, list, vars, n);
         }
-        lsi_free(o->grads);
-        o->grads = grown;
-        o->grads_room = n;
+        lsi_device_free(c->device, list);
     }
-    (ls_variable_gradients)(c, tape, loss, vars, n, o->grads);
-    (ls_optimizer_apply)(c, o, o->grads, vars, n);
 }
 
 double ls_optimizer_learning_rate(const ls_optimizer *o)
@@ -332,18 +340,5 @@ int64_t ls_optimizer_iterations(const ls_optimizer *o)
 
 const char *ls_optimizer_name(const ls_optimizer *o)
 {
-    return o->ops->name;
-}
-
-ls_variable *ls_optimizer_slot(const ls_optimizer *o, const ls_variable *v,
-                               const char *name)
-{
-    const lsi_slots *s = find_slots(o, v, 0);
-
-    for (size_t i = 0; s != NULL && name != NULL && i < slot_count(o->ops); i++) {
-        if (strcmp(o->ops->slots[i], name) == 0) {
-            return s->slot[i];
-        }
-    }
-    return NULL;
+    return o->name;
 }

@@ -31,6 +31,24 @@ int lsi_team_size(const lsi_team *team);
  */
 void lsi_team_run(lsi_team *team, int parts, lsi_team_fn fn, void *arg);
 
+/*
+ * Pieces of a run that members take one after the other, whoever is free: a member whose
+ * core is taken away meanwhile leaves the rest to the others. Who does a piece must not
+ * matter to its result.
+ */
+typedef struct lsi_queue {
+    _Atomic int64_t next;
+    int64_t count;
+} lsi_queue;
+
+/* The number of the next piece; -1: there is none left. */
+static inline int64_t lsi_queue_take(lsi_queue *q)
+{
+    const int64_t i = atomic_fetch_add_explicit(&q->next, 1, memory_order_relaxed);
+
+    return i < q->count ? i : -1;
+}
+
 /* How long members spin before they park: LS_SPIN_US, else the default. */
 int lsi_team_spin_us(void);
 

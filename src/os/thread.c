@@ -185,7 +185,7 @@ unsigned lsi_word_get(lsi_word *word)
 
 /*
  * The change of the value and the look at `sleepers` here, the change of `sleepers` and
- * the look at the value in sleep_while(), are all sequentially consistent: one of the two
+ * the look at the value in lsi_word_sleep(), are all sequentially consistent: one of the two
  * threads sees the other, so no wake-up is lost.
  */
 static void wake(lsi_word *word)
@@ -226,16 +226,22 @@ void lsi_word_drop(lsi_word *word)
     }
 }
 
-/* Sleeps once while the value is `seen`; may return early. */
-static void sleep_while(lsi_word *word, unsigned seen)
+void lsi_word_sleep(lsi_word *word, unsigned seen, lsi_deadline deadline)
 {
     (void)atomic_fetch_add(&word->sleepers, 1);
 #ifdef __linux__
-    (void)syscall(SYS_futex, &word->value, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+    {
+        const int64_t ns = lsi_deadline_left_ns(deadline);
+        const struct timespec left = {.tv_sec = (time_t)(ns / NS_PER_S),
+                                      .tv_nsec = (long)(ns % NS_PER_S)};
+
+        (void)syscall(SYS_futex, &word->value, FUTEX_WAIT_PRIVATE, seen,
+                      deadline == LSI_DEADLINE_NEVER ? NULL : &left, NULL, 0);
+    }
 #else
     lsi_mutex_lock(&word->mutex);
     if (atomic_load(&word->value) == seen) {
-        (void)lsi_cond_wait(&word->cond, &word->mutex, LSI_DEADLINE_NEVER);
+        (void)lsi_cond_wait(&word->cond, &word->mutex, deadline);
     }
     lsi_mutex_unlock(&word->mutex);
 #endif
@@ -264,7 +270,7 @@ static unsigned wait_for(lsi_word *word, unsigned wanted, bool equal, int64_t sp
         } while (lsi_now_ns() < until);
     }
     while ((value == wanted) != equal) {
-        sleep_while(word, value);
+        lsi_word_sleep(word, value, LSI_DEADLINE_NEVER);
         value = lsi_word_get(word);
     }
     return value;

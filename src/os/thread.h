@@ -87,6 +87,9 @@ void lsi_word_drop(lsi_word *word);
 unsigned lsi_word_wait_not(lsi_word *word, unsigned seen, int64_t spin_ns);
 void lsi_word_wait_zero(lsi_word *word, int64_t spin_ns);
 
+/* Sleeps while the value is `seen`, at most until `deadline`; may return early. */
+void lsi_word_sleep(lsi_word *word, unsigned seen, lsi_deadline deadline);
+
 /* Tells the core that this is a spin loop. */
 static inline void lsi_pause(void)
 {

@@ -100,6 +100,10 @@ void lsi_tensor_clear(ls_tensor *t)
         t->values = NULL;
         t->indices = NULL;
     }
+    if (t->origin != NULL) {
+        ls_tensor_release(t->origin);
+        t->origin = NULL;
+    }
 }
 
 static ls_tensor *new_struct(void)
@@ -111,6 +115,8 @@ static ls_tensor *new_struct(void)
         t->listed = false;
         t->recycled = false;
         t->next = NULL;
+        t->owner = NULL;
+        t->origin = NULL;
         set_plain(t, NULL);
     }
     return t;
@@ -182,6 +188,18 @@ void lsi_tensor_init_sparse(ls_tensor *t, const ls_shape *shape, ls_tensor *valu
     t->indices = ls_tensor_retain(indices);
 }
 
+void lsi_tensor_init_alias(ls_tensor *alias, ls_tensor *t)
+{
+    const ls_shape shape = ls_tensor_shape(t);
+
+    if (t->values != NULL) {
+        lsi_tensor_init_sparse(alias, &shape, t->values, t->indices);
+    } else {
+        lsi_tensor_init_view(alias, t, (ls_dtype)t->dtype, &shape, 0);
+    }
+    alias->origin = ls_tensor_retain(t);
+}
+
 ls_tensor *lsi_tensor_sparse(const ls_shape *shape, ls_tensor *values, ls_tensor *indices)
 {
     ls_tensor *t = new_struct();
@@ -190,6 +208,72 @@ ls_tensor *lsi_tensor_sparse(const ls_shape *shape, ls_tensor *values, ls_tensor
         lsi_tensor_init_sparse(t, shape, values, indices);
     }
     return t;
+}
+
+/* The rows and the indices of a sparse tensor go together and lie inside of it. */
+static ls_status check_slices(const ls_tensor *values, const ls_tensor *indices,
+                              const ls_shape *dense, ls_error *err)
+{
+    char rows[128], whole[128];
+    const ls_shape vs = ls_tensor_shape(values);
+    bool fits = values->ndim == dense->ndim && values->ndim >= 1 && indices->ndim == 1 &&
+                values->dims[0] == indices->dims[0];
+
+    if ((indices->dtype != LS_I32 && indices->dtype != LS_I64) ||
+        values->values != NULL || indices->values != NULL || values->dtype == LS_STRING) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
+                             "slices: rows are dense numbers and indices are int32 or "
+                             "int64, not %s and %s",
+                             ls_dtype_name((ls_dtype)values->dtype),
+                             ls_dtype_name((ls_dtype)indices->dtype));
+    }
+    for (int a = 1; fits && a < values->ndim; a++) {
+        fits = values->dims[a] == dense->dims[a];
+    }
+    if (!fits) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "slices: rows %s with %lld indices are no part of %s",
+                             ls_shape_text(&vs, rows, sizeof rows),
+                             (long long)indices->count,
+                             ls_shape_text(dense, whole, sizeof whole));
+    }
+    for (int64_t i = 0; i < indices->count; i++) {
+        const int64_t at = lsi_index_at(indices, i);
+
+        if (at < 0 || at >= dense->dims[0]) {
+            return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_OP,
+                                 "slices: index %lld is outside of %lld rows",
+                                 (long long)at, (long long)dense->dims[0]);
+        }
+    }
+    return LS_OK;
+}
+
+ls_status ls_tensor_create_slices(ls_tensor *values, ls_tensor *indices,
+                                  ls_shape dense_shape, ls_tensor **out, ls_error *err)
+{
+    ls_status st;
+    size_t bytes;
+    int64_t count;
+
+    if (values == NULL || indices == NULL || out == NULL) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "slices: an argument is NULL");
+    }
+    if (!lsi_shape_bytes(&dense_shape, (ls_dtype)values->dtype, &count, &bytes)) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "slices: the dense shape is not one");
+    }
+    st = check_slices(values, indices, &dense_shape, err);
+    if (st == LS_OK) {
+        ls_tensor *t = lsi_tensor_sparse(&dense_shape, values, indices);
+
+        if (t == NULL) {
+            return lsi_fail_memory(err, "a sparse tensor", sizeof *t);
+        }
+        *out = t;
+    }
+    return st;
 }
 
 ls_tensor *ls_tensor_retain(ls_tensor *t)

@@ -35,6 +35,9 @@ struct ls_tensor {
     ls_tensor *values;  /* not NULL: sparse, these rows ... */
     ls_tensor *indices; /* ... belong to these indices; data is NULL */
     ls_tensor *next;    /* the context's list */
+    const void *owner;  /* the context whose step made it; NULL: none, or it has ended */
+    ls_tensor
+        *origin; /* retained: the tensor this one stands for in a step; NULL: none */
     int64_t dims[LS_MAX_DIMS];
     _Alignas(64) unsigned char small[LSI_INLINE_BYTES];
 };
@@ -66,6 +69,16 @@ ls_tensor *lsi_tensor_sparse(const ls_shape *shape, ls_tensor *values,
                              ls_tensor *indices);
 void lsi_tensor_init_sparse(ls_tensor *t, const ls_shape *shape, ls_tensor *values,
                             ls_tensor *indices);
+
+/* A stand-in for `t`, which it retains, in a raw struct; and the tensor it stands for. */
+void lsi_tensor_init_alias(ls_tensor *alias, ls_tensor *t);
+static inline ls_tensor *lsi_tensor_origin(ls_tensor *t)
+{
+    return t->origin != NULL ? t->origin : t;
+}
+
+/* The elements as numpy's repr prints them: "array([1., 2.], dtype=float32)", "1.0". */
+size_t lsi_tensor_array_text(const ls_tensor *t, char *buf, size_t size);
 
 /* Adds the rows of a sparse tensor to the dense elements at `to`. */
 void lsi_slices_add(const ls_tensor *t, void *to);

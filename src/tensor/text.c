@@ -24,6 +24,7 @@ struct sink {
     char *buf;
     size_t size, len;
     size_t pending; /* spaces not written yet: a line does not end with them */
+    size_t line;    /* where the present line begins */
 };
 
 static void put(struct sink *s, char ch)
@@ -32,6 +33,9 @@ static void put(struct sink *s, char ch)
         s->buf[s->len] = ch;
     }
     s->len++;
+    if (ch == '\n') {
+        s->line = s->len;
+    }
 }
 
 static void puts_to(struct sink *s, const char *text)
@@ -72,6 +76,7 @@ struct format {
     int fraction;       /* floats with exponent: digits after the point */
     size_t left, right; /* floats: widths before and after the point */
     size_t width;       /* the others: of the widest */
+    bool repr;          /* as numpy's repr: commas, and room for "array(" in front */
 };
 
 static double value_at(const ls_tensor *t, int64_t i)
@@ -339,7 +344,7 @@ static void settle_width(struct format *f)
 static struct format measure(const ls_tensor *t)
 {
     struct format f = {.t = t};
-    struct sink nowhere = {NULL, 0, 0, 0};
+    struct sink nowhere = {NULL, 0, 0, 0, 0};
 
     if (is_float(t)) {
         choose_exponent(&f);
@@ -363,7 +368,7 @@ static struct format measure(const ls_tensor *t)
 static void element(const struct format *f, int64_t i, struct sink *s)
 {
     char text[TEXT];
-    struct sink one = {NULL, 0, 0, 0};
+    struct sink one = {NULL, 0, 0, 0, 0};
 
     if (!is_float(f->t)) {
         const size_t n = plain(f->t, i, &one);
@@ -433,9 +438,15 @@ static void axis(const struct format *f, int depth, int64_t offset, int64_t stri
 /* Strings are as wide as they are, everything else as wide as the widest. */
 static size_t width_of(const struct format *f, int64_t i)
 {
-    struct sink nowhere = {NULL, 0, 0, 0};
+    struct sink nowhere = {NULL, 0, 0, 0, 0};
 
     return f->t->dtype == LS_STRING ? plain(f->t, i, &nowhere) : f->width;
+}
+
+/* Columns in front of the whole: "array(". */
+static size_t base_of(const struct format *f)
+{
+    return f->repr ? strlen("array(") : 0;
 }
 
 static void row(const struct format *f, int depth, int64_t offset, struct sink *s,
@@ -443,7 +454,8 @@ static void row(const struct format *f, int depth, int64_t offset, struct sink *
 {
     const ls_tensor *t = f->t;
     const int64_t n = t->dims[depth];
-    const size_t indent = (size_t)depth + 1;
+    const size_t indent = (size_t)depth + 1 + base_of(f);
+    const size_t line = f->repr ? LINE - 1 : LINE; // the closing parenthesis
     const bool cut = t->count > THRESHOLD && n > EDGES;
 
     *column = indent;
@@ -452,7 +464,11 @@ static void row(const struct format *f, int depth, int64_t offset, struct sink *
         const size_t width = dots ? 3 : width_of(f, offset + i);
 
         if (i > 0) {
-            if (*column + 1 + width > LINE - 1 - (size_t)depth) {
+            if (f->repr) {
+                puts_to(s, ",");
+                (*column)++;
+            }
+            if (*column + 1 + width > line - 1 - (size_t)depth) {
                 puts_to(s, "\n");
                 spaces(s, indent);
                 *column = indent;
@@ -486,10 +502,11 @@ static void axis(const struct format *f, int depth, int64_t offset, int64_t stri
 
         for (int64_t i = 0; i < n; i++) {
             if (i > 0) {
+                puts_to(s, f->repr ? "," : "");
                 for (int k = 0; k < t->ndim - 1 - depth; k++) {
                     puts_to(s, "\n");
                 }
-                spaces(s, (size_t)depth + 1);
+                spaces(s, (size_t)depth + 1 + base_of(f));
             }
             if (cut && i == EDGE) {
                 puts_to(s, "...");
@@ -502,13 +519,13 @@ static void axis(const struct format *f, int depth, int64_t offset, int64_t stri
     puts_to(s, "]");
 }
 
-static void data(const ls_tensor *t, struct sink *s)
+static void data(const ls_tensor *t, struct sink *s, bool repr)
 {
     if (t->values != NULL) {
         puts_to(s, "IndexedSlices(indices=");
-        data(t->indices, s);
+        data(t->indices, s, repr);
         puts_to(s, ", values=");
-        data(t->values, s);
+        data(t->values, s, repr);
         puts_to(s, ")");
         return;
     }
@@ -524,14 +541,16 @@ static void data(const ls_tensor *t, struct sink *s)
         puts_to(s, "[]");
         return;
     }
-    const struct format f = measure(t);
+    struct format f = measure(t);
     size_t column = 0;
+
+    f.repr = repr;
     axis(&f, 0, 0, t->count / t->dims[0], s, &column);
 }
 
 size_t ls_tensor_text(const ls_tensor *t, char *buf, size_t size)
 {
-    struct sink s = {buf, size, 0, 0};
+    struct sink s = {buf, size, 0, 0, 0};
     char shape[128];
     ls_shape sh;
 
@@ -540,12 +559,86 @@ size_t ls_tensor_text(const ls_tensor *t, char *buf, size_t size)
     } else {
         sh = ls_tensor_shape(t);
         puts_to(&s, "tf.Tensor(");
-        data(t, &s);
+        data(t, &s, false);
         puts_to(&s, ", shape=");
         puts_to(&s, ls_shape_text(&sh, shape, sizeof shape));
         puts_to(&s, ", dtype=");
         puts_to(&s, ls_dtype_name((ls_dtype)t->dtype));
         puts_to(&s, ")");
+    }
+    if (size > 0) {
+        buf[LSI_MIN(s.len, size - 1)] = '\0';
+    }
+    return s.len;
+}
+
+/* The data as numpy's repr has it: 1.0, array([1., 2.], dtype=float32). */
+static void array(const ls_tensor *t, struct sink *s)
+{
+    const ls_dtype d = (ls_dtype)t->dtype;
+    const bool usual = d == LS_F64 || d == LS_I64 || d == LS_BOOL;
+    const size_t start = s->len; // lines are counted from "array(" on
+    char text[192], shape[128];
+
+    if (t->ndim == 0) {
+        data(t, s, true);
+        return;
+    }
+    s->line = start;
+    puts_to(s, "array(");
+    data(t, s, true);
+    text[0] = '\0';
+    if (t->count == 0 && t->ndim > 1) {
+        const ls_shape sh = ls_tensor_shape(t);
+
+        (void)snprintf(text, sizeof text, ", shape=%s",
+                       ls_shape_text(&sh, shape, sizeof shape));
+    }
+    puts_to(s, text);
+    if (!usual || t->count == 0) {
+        (void)snprintf(text, sizeof text, "dtype=%s)",
+                       d == LS_STRING ? "object" : ls_dtype_name(d));
+        puts_to(s, ",");
+        if (s->len - s->line + 1 + strlen(text) > LINE) {
+            puts_to(s, "\n");
+            spaces(s, strlen("array("));
+        } else {
+            spaces(s, 1);
+        }
+        puts_to(s, text);
+        return;
+    }
+    puts_to(s, ")");
+}
+
+size_t lsi_tensor_array_text(const ls_tensor *t, char *buf, size_t size)
+{
+    struct sink s = {buf, size, 0, 0, 0};
+
+    array(t, &s);
+    if (size > 0) {
+        buf[LSI_MIN(s.len, size - 1)] = '\0';
+    }
+    return s.len;
+}
+
+size_t ls_tensor_repr(const ls_tensor *t, char *buf, size_t size)
+{
+    struct sink s = {buf, size, 0, 0, 0};
+    char shape[128];
+
+    if (t == NULL) {
+        puts_to(&s, "None");
+    } else {
+        const ls_shape sh = ls_tensor_shape(t);
+
+        puts_to(&s, "<tf.Tensor: shape=");
+        puts_to(&s, ls_shape_text(&sh, shape, sizeof shape));
+        puts_to(&s, ", dtype=");
+        puts_to(&s, ls_dtype_name((ls_dtype)t->dtype));
+        puts_to(&s, ", numpy=");
+        array(t, &s);
+        puts_to(&s, ">");
     }
     if (size > 0) {
         buf[LSI_MIN(s.len, size - 1)] = '\0';

@@ -71,15 +71,39 @@ static ls_status check_structures(const struct regroup *r, ls_value *const *valu
     return LS_OK;
 }
 
+/* The variable that every replica gave its own copy of; NULL: something else. */
+static void *common_container(const struct regroup *r, ls_value *const *values)
+{
+    const lsi_object *first = &values[0]->leaf.object;
+    void *container = NULL;
+
+    for (size_t k = 0; k < r->replicas; k++) {
+        if (values[k]->kind != LS_VALUE_VARIABLE) {
+            return NULL;
+        }
+        container = first->ops->container(first->self);
+        if (values[k]->leaf.object.ops->container(values[k]->leaf.object.self) !=
+            container) {
+            return NULL;
+        }
+    }
+    return container == first->self ? NULL : container;
+}
+
 static ls_status merge_leaves(const struct regroup *r, ls_value *const *values,
                               ls_value **out)
 {
+    void *container = common_container(r, values);
     bool same = true;
 
+    if (container != NULL) {
+        return lsi_value_object(LS_VALUE_VARIABLE, container, values[0]->leaf.object.ops,
+                                out, r->err);
+    }
     for (size_t k = 1; same && k < r->replicas; k++) {
         same = ls_value_same(values[0], values[k]);
     }
-    if (same && !r->always_wrap) {
+    if (same && (!r->always_wrap || values[0]->kind == LS_VALUE_VARIABLE)) {
         *out = ls_value_retain(values[0]);
         return LS_OK;
     }

@@ -11,6 +11,7 @@ struct writer {
     char *buf;
     size_t size;
     size_t length;
+    bool repr;
 };
 
 static void put(struct writer *w, const char *fmt, ...) LS_PRINTF(2, 3);
@@ -99,13 +100,20 @@ static void put_string(struct writer *w, ls_string s, bool quoted)
     }
 }
 
-static void put_tensor(struct writer *w, const ls_tensor *t)
+static void put_leaf(struct writer *w, const ls_value *v)
 {
-    const size_t room = w->length < w->size ? w->size - w->length : 0;
+    const size_t left = w->length < w->size ? w->size - w->length : 0;
     char nowhere[1];
+    char *at = left > 0 ? w->buf + w->length : nowhere;
+    const size_t room = left > 0 ? left : sizeof nowhere;
 
-    w->length += ls_tensor_text(t, room > 0 ? w->buf + w->length : nowhere,
-                                room > 0 ? room : sizeof nowhere);
+    if (v->kind == LS_VALUE_VARIABLE) {
+        w->length += v->leaf.object.ops->text(v->leaf.object.self, at, room);
+    } else if (w->repr) {
+        w->length += ls_tensor_repr(v->leaf.tensor, at, room);
+    } else {
+        w->length += ls_tensor_text(v->leaf.tensor, at, room);
+    }
 }
 
 static void put_value(struct writer *w, const ls_value *v, bool quoted);
@@ -115,7 +123,7 @@ static void put_distributed(struct writer *w, const ls_value *v)
     put(w, "%s:{\n", ls_value_kind_name(v->kind));
     for (size_t i = 0; i < v->size; i++) {
         put(w, "%s  %zu: ", i > 0 ? ",\n" : "", i);
-        put_value(w, v->child[i], false);
+        put_value(w, v->child[i], w->repr);
     }
     put(w, "\n}");
 }
@@ -153,7 +161,8 @@ static void put_value(struct writer *w, const ls_value *v, bool quoted)
         put(w, "None");
         break;
     case LS_VALUE_TENSOR:
-        put_tensor(w, v->leaf.tensor);
+    case LS_VALUE_VARIABLE:
+        put_leaf(w, v);
         break;
     case LS_VALUE_INT:
         put(w, "%lld", (long long)v->leaf.integer);
@@ -180,9 +189,9 @@ static void put_value(struct writer *w, const ls_value *v, bool quoted)
     }
 }
 
-size_t ls_value_text(const ls_value *v, char *buf, size_t size)
+static size_t print(const ls_value *v, char *buf, size_t size, bool repr)
 {
-    struct writer w = {buf, buf == NULL ? 0 : size, 0};
+    struct writer w = {buf, buf == NULL ? 0 : size, 0, repr};
 
     if (w.size > 0) {
         buf[0] = '\0';
@@ -190,7 +199,17 @@ size_t ls_value_text(const ls_value *v, char *buf, size_t size)
     if (v == NULL) {
         put(&w, "None");
     } else {
-        put_value(&w, v, false);
+        put_value(&w, v, repr);
     }
     return w.length;
+}
+
+size_t ls_value_text(const ls_value *v, char *buf, size_t size)
+{
+    return print(v, buf, size, false);
+}
+
+size_t ls_value_repr(const ls_value *v, char *buf, size_t size)
+{
+    return print(v, buf, size, true);
 }

@@ -49,7 +49,18 @@ ls_status ls_value_tensor(ls_tensor *t, ls_value **out, ls_error *err)
     }
     const ls_status st = make_leaf(LS_VALUE_TENSOR, 0, out, err);
     if (st == LS_OK) {
-        (*out)->leaf.tensor = ls_tensor_retain(t);
+        (*out)->leaf.tensor = ls_tensor_retain(lsi_tensor_origin(t));
+    }
+    return st;
+}
+
+ls_status lsi_value_object(ls_value_kind kind, void *self, const lsi_object_ops *ops,
+                           ls_value **out, ls_error *err)
+{
+    const ls_status st = make_leaf(kind, 0, out, err);
+
+    if (st == LS_OK) {
+        (*out)->leaf.object = (lsi_object){ops->retain(self), ops};
     }
     return st;
 }
@@ -207,6 +218,8 @@ void ls_value_release(ls_value *v)
     }
     if (v->kind == LS_VALUE_TENSOR) {
         ls_tensor_release(v->leaf.tensor);
+    } else if (v->kind == LS_VALUE_VARIABLE) {
+        v->leaf.object.ops->release(v->leaf.object.self);
     }
     lsi_free(v->keys);
     lsi_free(v);
@@ -240,6 +253,7 @@ const char *ls_value_kind_name(ls_value_kind kind)
         [LS_VALUE_DICT] = "dict",
         [LS_VALUE_PER_REPLICA] = "PerReplica",
         [LS_VALUE_MIRRORED] = "Mirrored",
+        [LS_VALUE_VARIABLE] = "variable",
     };
 
     return (size_t)kind < LSI_COUNT_OF(names) ? names[kind] : "?";
@@ -247,7 +261,7 @@ const char *ls_value_kind_name(ls_value_kind kind)
 
 bool ls_value_is_leaf(const ls_value *v)
 {
-    return v == NULL || v->kind < LS_VALUE_TUPLE || lsi_value_is_distributed(v);
+    return v == NULL || v->kind < LS_VALUE_TUPLE || v->kind > LS_VALUE_DICT;
 }
 
 size_t ls_value_size(const ls_value *v)
@@ -331,6 +345,8 @@ bool ls_value_same(const ls_value *a, const ls_value *b)
     case LS_VALUE_STRING:
         return a->leaf.string.len == b->leaf.string.len &&
                memcmp(a->leaf.string.ptr, b->leaf.string.ptr, a->leaf.string.len) == 0;
+    case LS_VALUE_VARIABLE:
+        return a->leaf.object.self == b->leaf.object.self;
     default:
         return false;
     }

@@ -12,6 +12,19 @@ typedef struct lsi_keys {
     size_t *sorted;    /* name[sorted[0]] < name[sorted[1]] < ... */
 } lsi_keys;
 
+/* What a leaf that is an object of a higher layer (a variable) can do. */
+typedef struct lsi_object_ops {
+    void *(*retain)(void *object);
+    void (*release)(void *object);
+    void *(*container)(void *object); /* what it is a component of; itself: nothing */
+    size_t (*text)(void *object, char *buf, size_t size);
+} lsi_object_ops;
+
+typedef struct lsi_object {
+    void *self;
+    const lsi_object_ops *ops;
+} lsi_object;
+
 struct ls_value {
     atomic_int refs;
     ls_value_kind kind;
@@ -22,6 +35,7 @@ struct ls_value {
         double number;
         bool truth;
         ls_string string; /* its bytes lie behind the struct */
+        lsi_object object;
     } leaf;
     lsi_keys *keys; /* of dicts and named tuples */
     size_t size;
@@ -32,6 +46,10 @@ static inline bool lsi_value_is_distributed(const ls_value *v)
 {
     return v->kind == LS_VALUE_PER_REPLICA || v->kind == LS_VALUE_MIRRORED;
 }
+
+/* A leaf over an object, which is retained. */
+ls_status lsi_value_object(ls_value_kind kind, void *self, const lsi_object_ops *ops,
+                           ls_value **out, ls_error *err);
 
 /* The index of the i-th child in TensorFlow's order: sorted for dicts. */
 static inline size_t lsi_value_turn(const ls_value *v, size_t i)

@@ -128,25 +128,15 @@ static ls_tensor *check(ls_context *c, const ls_variable *v, ls_scatter_op op,
     return NULL;
 }
 
-ls_tensor *(ls_variable_scatter)(ls_context *c, ls_variable *v, ls_scatter_op op,
-                                 ls_tensor *indices, ls_tensor *updates)
+/* Changes rows of a plain variable; returns its new value. */
+static ls_tensor *scatter_plain(ls_context *c, ls_variable *v, ls_scatter_op op,
+                                ls_tensor *indices, ls_tensor *updates)
 {
     ls_error e = LS_ERROR_INIT;
     size_t size, row_bytes;
     int64_t width;
     lsi_write w;
 
-    if (lsi_failed(c)) {
-        return NULL;
-    }
-    if (v == NULL || indices == NULL || updates == NULL) {
-        return ls_context_fail(c, LS_INVALID_ARGUMENT, "scatter: an argument is NULL");
-    }
-    indices = lsi_dense(c, indices);
-    updates = lsi_dense(c, updates);
-    if (lsi_failed(c)) {
-        return NULL;
-    }
     (void)check(c, v, op, indices, updates);
     if (lsi_failed(c)) {
         return NULL;
@@ -165,13 +155,135 @@ ls_tensor *(ls_variable_scatter)(ls_context *c, ls_variable *v, ls_scatter_op op
                    (const char *)updates->data + (size_t)i * row_bytes);
     }
     lsi_variable_commit(v, &w);
-    {
-        const uint16_t recording = c->recording;
+    return lsi_variable_peek(c, v);
+}
+
+/* ---- distributed variables ---- */
+
+static bool refuse(ls_context *c, const ls_variable *v, const char *why)
+{
+    ls_error e = LS_ERROR_INIT;
+
+    (void)lsi_fail_kind(&e, LS_UNIMPLEMENTED, LS_KIND_OP, "scatter: '%s' %s", v->name,
+                        why);
+    (void)lsi_context_error(c, &e);
+    return false;
+}
+
+/* Which combinations there are at all. */
+static bool allowed(ls_context *c, const ls_variable *v, ls_scatter_op op)
+{
+    const bool sums = op == LS_SCATTER_ADD || op == LS_SCATTER_SUB ||
+                      op == LS_SCATTER_MUL || op == LS_SCATTER_DIV;
+
+    if (v->kind == LSI_SYNC_ON_READ) {
+        return refuse(c, v, "is ON_READ: rows of it cannot be changed");
+    }
+    if (v->kind == LSI_MIRRORED_VARIABLE && !sums &&
+        (v->aggregation == LS_AGGREGATE_SUM || v->aggregation == LS_AGGREGATE_MEAN)) {
+        return refuse(c, v,
+                      "is aggregated by SUM or MEAN, which min, max and update are "
+                      "not defined for");
+    }
+    return true;
+}
+
+/* What replicas write, one after the other; or replica 0's alone. */
+static bool gather_rows(ls_context *c, const ls_variable *v, ls_tensor **indices,
+                        ls_tensor **updates)
+{
+    enum { FEW = 64 };
+    const int n = lsi_replica_peers(c);
+    void *few[FEW];
+    void **all = n <= FEW ? few : lsi_alloc((size_t)n, sizeof(void *));
+    ls_shape shape = v->shape;
+    const ls_tensor *values = NULL, *rows = NULL;
+    ls_tensor *mine;
+
+    if (all == NULL) {
+        (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for scatter");
+        return false;
+    }
+    mine = lsi_context_sparse(c, &shape, *updates, *indices);
+    if (v->aggregation == LS_AGGREGATE_ONLY_FIRST_REPLICA) {
+        if (lsi_meet(c, "scatter", 0, mine, all)) { // it lives until the run ends
+            mine = all[0];
+        }
+    } else {
+        mine = (ls_all_reduce)(c, v->aggregation == LS_AGGREGATE_MEAN ? LS_MEAN : LS_SUM,
+                               mine);
+    }
+    if (all != few) {
+        lsi_free(all);
+    }
+    if (lsi_failed(c) || !ls_tensor_slices(mine, &values, &rows)) {
+        return false;
+    }
+    *updates = mine->values;
+    *indices = mine->indices;
+    return true;
+}
+
+static ls_tensor *scatter_all(ls_context *c, ls_variable *v, ls_scatter_op op,
+                              ls_tensor *indices, ls_tensor *updates)
+{
+    for (int i = 0; i < v->components && !lsi_failed(c); i++) {
+        (void)scatter_plain(c, v->component[i], op, indices, updates);
+    }
+    return lsi_failed(c) ? NULL : lsi_variable_aggregate(c, v);
+}
+
+static ls_tensor *scatter_distributed(ls_context *c, ls_variable *v, ls_scatter_op op,
+                                      ls_tensor *indices, ls_tensor *updates)
+{
+    const lsi_mode *now = lsi_mode_now();
+    ls_error e = LS_ERROR_INIT;
+    ls_variable *here = lsi_variable_here(v, "scatter", &e);
+
+    if (e.code != LS_OK) {
+        return lsi_context_error(c, &e);
+    }
+    if (!allowed(c, v, op)) {
+        return NULL;
+    }
+    if (v->kind == LSI_AGGREGATING) { // straight to the one there is, by each in turn
         ls_tensor *t;
 
-        c->recording = 0;
-        t = (ls_read)(c, v);
-        c->recording = recording;
+        lsi_mutex_lock(&v->lock);
+        t = scatter_plain(c, here, op, indices, updates);
+        lsi_mutex_unlock(&v->lock);
         return t;
     }
+    if (here == NULL) {
+        return scatter_all(c, v, op, indices, updates);
+    }
+    if (lsi_update_id() < 0 && now != NULL && !now->cross &&
+        v->aggregation != LS_AGGREGATE_NONE && lsi_replica_peers(c) > 1 &&
+        !gather_rows(c, v, &indices, &updates)) {
+        return NULL;
+    }
+    return scatter_plain(c, here, op, indices, updates);
+}
+
+ls_tensor *(ls_variable_scatter)(ls_context *c, ls_variable *v, ls_scatter_op op,
+                                 ls_tensor *indices, ls_tensor *updates)
+{
+    ls_tensor *t;
+    uint16_t recording;
+
+    if (lsi_context_aborted(c)) {
+        return NULL;
+    }
+    if (v == NULL || indices == NULL || updates == NULL) {
+        return ls_context_fail(c, LS_INVALID_ARGUMENT, "scatter: an argument is NULL");
+    }
+    recording = c->recording;
+    c->recording = 0; // an assignment is no part of a gradient
+    indices = lsi_dense(c, indices);
+    updates = lsi_dense(c, updates);
+    t = lsi_failed(c)          ? NULL
+        : v->kind == LSI_PLAIN ? scatter_plain(c, v, op, indices, updates)
+                               : scatter_distributed(c, v, op, indices, updates);
+    c->recording = recording;
+    return t;
 }

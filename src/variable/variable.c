@@ -1,29 +1,21 @@
+/* Variables: making, keeping, asking. */
 #include "variable/variable.h"
+
+#include <stdio.h>
+#include <string.h>
 
 static size_t bytes_of(const ls_variable *v)
 {
     return (size_t)v->count * ls_dtype_size(v->dtype);
 }
 
-ls_status ls_variable_create(const ls_tensor *value, const ls_variable_options *opts,
-                             ls_variable **out, ls_error *err)
+ls_status lsi_variable_plain(const ls_tensor *value, const ls_variable_options *opts,
+                             const char *name, ls_device *device, ls_variable **out,
+                             ls_error *err)
 {
-    ls_variable *v;
+    ls_variable *v = lsi_alloc(1, sizeof *v);
     ls_status st = LS_OK;
 
-    if (value == NULL || out == NULL) {
-        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "variable: %s is NULL",
-                        value == NULL ? "the initial value" : "out");
-    }
-    if (opts != NULL && opts->struct_size < sizeof *opts) {
-        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "variable: start the options from LS_VARIABLE_OPTIONS_INIT");
-    }
-    if (value->dtype == LS_STRING) {
-        return lsi_fail_kind(err, LS_UNIMPLEMENTED, LS_KIND_TYPE,
-                             "variable: strings cannot be assigned to; keep the tensor");
-    }
-    v = lsi_alloc(1, sizeof *v);
     if (v == NULL) {
         return lsi_fail_memory(err, "a variable", sizeof *v);
     }
@@ -31,11 +23,15 @@ ls_status ls_variable_create(const ls_tensor *value, const ls_variable_options *
     v->dtype = (ls_dtype)value->dtype;
     v->shape = ls_tensor_shape(value);
     v->count = value->count;
-    v->trainable = opts == NULL || !opts->not_trainable;
-    v->device = opts != NULL && opts->device != NULL ? opts->device : value->device;
-    v->runtime = ls_runtime_retain(v->device->runtime);
-    v->name = lsi_strdup(opts != NULL && opts->name != NULL ? opts->name : "Variable");
-    v->buffer = lsi_buffer_new(v->device, bytes_of(v));
+    v->synchronization = opts->synchronization;
+    v->aggregation = opts->aggregation;
+    v->strict = opts->strict;
+    v->trainable = !opts->not_trainable &&
+                   (opts->trainable || opts->synchronization != LS_SYNC_ON_READ);
+    v->device = device;
+    v->runtime = ls_runtime_retain(device->runtime);
+    v->name = lsi_strdup(name);
+    v->buffer = lsi_buffer_new(device, bytes_of(v));
     if (v->name == NULL || v->buffer == NULL) {
         st = lsi_fail_memory(err, "a variable", bytes_of(v));
     } else {
@@ -47,6 +43,75 @@ ls_status ls_variable_create(const ls_tensor *value, const ls_variable_options *
     }
     *out = v;
     return LS_OK;
+}
+
+/* ---- creation: creators first, the strategy last ---- */
+
+struct ls_creator_next {
+    struct lsi_scope *creator; // NULL: the strategy's turn
+};
+
+static ls_status create_here(const ls_tensor *value, const ls_variable_options *opts,
+                             ls_variable **out, ls_error *err)
+{
+    ls_strategy *s = ls_current_strategy();
+    ls_variable_options named = *opts;
+    char *name;
+    ls_status st;
+
+    if (lsi_scope_mixed()) {
+        return lsi_fail_kind(err, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
+                             "variable: mixing different strategies: the scope of the "
+                             "default one is open below that of %s",
+                             s->ops->name);
+    }
+    name = lsi_scoped_name(opts->name != NULL ? opts->name : "Variable");
+    if (name == NULL) {
+        return lsi_fail_memory(err, "a name", 1);
+    }
+    named.name = name;
+    st = s->ops->create_variable(s, value, &named, out, err);
+    lsi_free(name);
+    return st;
+}
+
+ls_status ls_creator_call(const ls_creator_next *next, const ls_tensor *value,
+                          const ls_variable_options *opts, ls_variable **out,
+                          ls_error *err)
+{
+    static const ls_variable_options defaults = LS_VARIABLE_OPTIONS_INIT;
+
+    if (value == NULL || out == NULL) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "variable: %s is NULL",
+                        value == NULL ? "the initial value" : "out");
+    }
+    if (opts == NULL) {
+        opts = &defaults;
+    }
+    if (opts->struct_size < sizeof *opts) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "variable: start the options from LS_VARIABLE_OPTIONS_INIT");
+    }
+    if (value->dtype == LS_STRING) {
+        return lsi_fail_kind(err, LS_UNIMPLEMENTED, LS_KIND_TYPE,
+                             "variable: strings cannot be assigned to; keep the tensor");
+    }
+    if (next != NULL && next->creator != NULL) {
+        const ls_creator_next rest = {lsi_creator_outer(next->creator)};
+        void *user = NULL;
+        ls_creator_fn fn = lsi_creator_fn(next->creator, &user);
+
+        return fn(&rest, value, opts, user, out, err);
+    }
+    return create_here(value, opts, out, err);
+}
+
+ls_status ls_variable_create(const ls_tensor *value, const ls_variable_options *opts,
+                             ls_variable **out, ls_error *err)
+{
+    const ls_creator_next first = {lsi_scope_creator()};
+
+    return ls_creator_call(&first, value, opts, out, err);
 }
 
 ls_variable *ls_variable_retain(ls_variable *v)
@@ -62,11 +127,24 @@ void ls_variable_release(ls_variable *v)
     if (v == NULL || atomic_fetch_sub(&v->refs, 1) != 1) {
         return;
     }
+    for (int i = 0; i < v->components; i++) {
+        if (v->component[i] != NULL) {
+            v->component[i]->container = NULL; // somebody may hold the copy alone
+            ls_variable_release(v->component[i]);
+        }
+    }
+    lsi_free(v->component);
+    if (v->kind == LSI_AGGREGATING) {
+        lsi_mutex_destroy(&v->lock);
+    }
     lsi_buffer_release(v->buffer);
     ls_runtime_release(v->runtime);
+    ls_strategy_release(v->strategy);
     lsi_free(v->name);
     lsi_free(v);
 }
+
+/* ---- asking ---- */
 
 const char *ls_variable_name(const ls_variable *v)
 {
@@ -87,6 +165,46 @@ bool ls_variable_trainable(const ls_variable *v)
 {
     return v->trainable;
 }
+
+ls_synchronization ls_variable_synchronization(const ls_variable *v)
+{
+    return v->synchronization;
+}
+
+ls_aggregation ls_variable_aggregation(const ls_variable *v)
+{
+    return v->aggregation;
+}
+
+ls_device *ls_variable_device(const ls_variable *v)
+{
+    return v->device;
+}
+
+size_t ls_variable_components(const ls_variable *v)
+{
+    return v->kind == LSI_PLAIN ? 1 : (size_t)v->components;
+}
+
+ls_variable *ls_variable_component(const ls_variable *v, size_t i)
+{
+    if (v->kind == LSI_PLAIN) {
+        return i == 0 ? (ls_variable *)v : NULL; // NOLINT: a getter of the handle itself
+    }
+    return i < (size_t)v->components ? v->component[i] : NULL;
+}
+
+ls_variable *ls_variable_container(ls_variable *v)
+{
+    return v->container != NULL ? v->container : v;
+}
+
+ls_strategy *ls_variable_strategy(const ls_variable *v)
+{
+    return v->strategy != NULL ? v->strategy : ls_default_strategy();
+}
+
+/* ---- writing the elements of a plain one ---- */
 
 ls_status lsi_variable_write(ls_variable *v, lsi_write *w, ls_error *err)
 {
@@ -126,46 +244,7 @@ static ls_status check_value(const ls_variable *v, const char *what, ls_dtype dt
         ls_dtype_name(dtype), ls_shape_text(shape, theirs, sizeof theirs));
 }
 
-ls_status ls_variable_value(ls_variable *v, ls_tensor **out, ls_error *err)
-{
-    ls_tensor *t;
-
-    if (v == NULL || out == NULL) {
-        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "value: %s is NULL",
-                        v == NULL ? "the variable" : "out");
-    }
-    t = lsi_tensor_over(v->buffer, v->dtype, &v->shape);
-    if (t == NULL) {
-        return lsi_fail_memory(err, "a tensor", sizeof *t);
-    }
-    *out = t;
-    return LS_OK;
-}
-
-ls_status ls_variable_set(ls_variable *v, const ls_tensor *value, ls_error *err)
-{
-    lsi_write w;
-    ls_shape shape;
-    ls_status st;
-
-    if (v == NULL || value == NULL) {
-        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "set: %s is NULL",
-                        v == NULL ? "the variable" : "the value");
-    }
-    shape = ls_tensor_shape(value);
-    st = check_value(v, "set", (ls_dtype)value->dtype, &shape, err);
-    if (st == LS_OK) {
-        st = lsi_variable_write(v, &w, err);
-    }
-    if (st == LS_OK) {
-        st = ls_tensor_read(value, w.to, bytes_of(v), err);
-        lsi_variable_commit(v, &w);
-    }
-    return st;
-}
-
-/* The present value as a tensor of the step, watched by nobody. */
-static ls_tensor *peek(ls_context *c, ls_variable *v)
+ls_tensor *lsi_variable_peek(ls_context *c, ls_variable *v)
 {
     ls_tensor *t = lsi_context_struct(c);
 
@@ -176,39 +255,15 @@ static ls_tensor *peek(ls_context *c, ls_variable *v)
     return t;
 }
 
-static bool usable(ls_context *c, const ls_variable *v, const char *what)
-{
-    if (!lsi_failed(c) && v == NULL) {
-        (void)ls_context_fail(c, LS_INVALID_ARGUMENT, "%s: the variable is NULL", what);
-    }
-    return !lsi_failed(c);
-}
-
-ls_tensor *(ls_read)(ls_context *c, ls_variable *v)
-{
-    ls_tensor *t;
-
-    if (!usable(c, v, "read")) {
-        return NULL;
-    }
-    t = peek(c, v);
-    lsi_tape_note_read(c, v, v->trainable, t);
-    return lsi_failed(c) ? NULL : t;
-}
-
 /* Makes `t`, a new value computed in this step, the variable's. */
-static ls_tensor *take(ls_context *c, ls_variable *v, ls_tensor *t, const char *what)
+static ls_tensor *take(ls_context *c, ls_variable *v, ls_tensor *t)
 {
     ls_error e = LS_ERROR_INIT;
-    ls_shape shape;
     lsi_write w;
 
+    t = lsi_dense(c, t);
     if (t == NULL) {
-        return ls_context_fail(c, LS_INVALID_ARGUMENT, "%s: the value is NULL", what);
-    }
-    shape = ls_tensor_shape(t);
-    if (check_value(v, what, (ls_dtype)t->dtype, &shape, &e) != LS_OK) {
-        return lsi_context_error(c, &e);
+        return NULL;
     }
     if (t->buffer != NULL && t->buffer->pooled && t->data == t->buffer->data &&
         t->buffer->device == v->device) { // elements never change: they can be shared
@@ -225,50 +280,36 @@ static ls_tensor *take(ls_context *c, ls_variable *v, ls_tensor *t, const char *
         (void)lsi_context_error(c, &e);
     }
     lsi_variable_commit(v, &w);
-    return lsi_failed(c) ? NULL : peek(c, v);
+    return lsi_failed(c) ? NULL : lsi_variable_peek(c, v);
 }
 
-ls_tensor *(ls_assign)(ls_context *c, ls_variable *v, ls_tensor *value)
+ls_tensor *lsi_variable_put(ls_context *c, ls_variable *v, ls_assign_op op, ls_tensor *t)
 {
-    return usable(c, v, "assign") ? take(c, v, value, "assign") : NULL;
-}
-
-typedef ls_tensor *(*binary)(ls_context *c, ls_tensor *a, ls_tensor *b);
-
-/* An assignment is no part of a gradient: nothing is recorded meanwhile. */
-static ls_tensor *change(ls_context *c, ls_variable *v, ls_tensor *delta, binary op,
-                         const char *what)
-{
-    uint16_t recording;
+    static const char *const names[] = {"assign", "assign_add", "assign_sub"};
+    const uint16_t recording = c->recording;
     ls_error e = LS_ERROR_INIT;
     ls_shape shape;
-    ls_tensor *t;
 
-    if (!usable(c, v, what)) {
+    if (lsi_failed(c)) {
         return NULL;
     }
-    if (delta == NULL) {
-        return ls_context_fail(c, LS_INVALID_ARGUMENT, "%s: the value is NULL", what);
+    if (t == NULL) {
+        return ls_context_fail(c, LS_INVALID_ARGUMENT, "%s: the value is NULL",
+                               names[op]);
     }
-    shape = ls_tensor_shape(delta);
-    if (check_value(v, what, (ls_dtype)delta->dtype, &shape, &e) != LS_OK) {
+    shape = ls_tensor_shape(t);
+    if (check_value(v, names[op], (ls_dtype)t->dtype, &shape, &e) != LS_OK) {
         return lsi_context_error(c, &e);
     }
-    recording = c->recording;
-    c->recording = 0;
-    t = op(c, peek(c, v), delta);
+    c->recording = 0; // an assignment is no part of a gradient
+    if (op != LS_ASSIGN) {
+        ls_tensor *now = lsi_variable_peek(c, v);
+
+        t = op == LS_ASSIGN_ADD ? (ls_add)(c, now, t) : (ls_sub)(c, now, t);
+    }
+    t = t != NULL ? take(c, v, t) : NULL;
     c->recording = recording;
-    return t != NULL ? take(c, v, t, what) : NULL;
-}
-
-ls_tensor *(ls_assign_add)(ls_context *c, ls_variable *v, ls_tensor *delta)
-{
-    return change(c, v, delta, (ls_add), "assign_add");
-}
-
-ls_tensor *(ls_assign_sub)(ls_context *c, ls_variable *v, ls_tensor *delta)
-{
-    return change(c, v, delta, (ls_sub), "assign_sub");
+    return t;
 }
 
 void(ls_variable_gradients)(ls_context *c, ls_tape *tape, ls_tensor *target,
@@ -284,7 +325,12 @@ void(ls_variable_gradients)(ls_context *c, ls_tape *tape, ls_tensor *target,
 
 void ls_tape_watch_variable(ls_context *c, ls_tape *tape, ls_variable *v)
 {
-    if (usable(c, v, "watch")) {
-        lsi_tape_watch_key(c, tape, v);
+    if (lsi_failed(c)) {
+        return;
     }
+    if (v == NULL) {
+        (void)ls_context_fail(c, LS_INVALID_ARGUMENT, "watch: the variable is NULL");
+        return;
+    }
+    lsi_tape_watch_key(c, tape, v);
 }

@@ -1,25 +1,98 @@
-/* What optimizers know of variables: how to write one without a needless copy. */
+/*
+ * What a variable is made of. A plain one holds elements; a distributed one holds plain
+ * ones, its components, and the rules by which they are read and written together.
+ */
 #ifndef LSI_VARIABLE_H
 #define LSI_VARIABLE_H
 #include "grad/grad.h"
+#include "replica/replica.h"
 
 #include "lockstep/variable.h"
 
+typedef enum lsi_variable_kind {
+    LSI_PLAIN,
+    LSI_MIRRORED_VARIABLE, /* one component a device, kept equal by its writes */
+    LSI_SYNC_ON_READ,      /* one component a device, each written by its replica alone */
+    LSI_AGGREGATING        /* one component for all replicas: central storage */
+} lsi_variable_kind;
+
 struct ls_variable {
     atomic_int refs;
+    lsi_variable_kind kind;
     char *name;
     ls_dtype dtype;
     ls_shape shape;
     int64_t count;
     bool trainable;
+    bool strict;
+    ls_synchronization synchronization;
+    ls_aggregation aggregation;
+    ls_strategy *strategy; /* retained; NULL: the default one */
     ls_device *device;
     ls_runtime *runtime; /* retained: the memory belongs to its device */
-    lsi_buffer *buffer;  /* shared with the tensors that were read from it */
+    lsi_buffer
+        *buffer; /* a plain one's; shared with the tensors that were read from it */
+
+    ls_variable **component; /* a distributed one's */
+    int components;
+    ls_variable *container; /* a component's, borrowed; NULL: it is none */
+    lsi_mutex lock;         /* aggregating: replicas write it in turn */
 };
 
+/* A variable with a copy of `value`, whatever scope is open. `name` and `device` win. */
+ls_status lsi_variable_plain(const ls_tensor *value, const ls_variable_options *opts,
+                             const char *name, ls_device *device, ls_variable **out,
+                             ls_error *err);
+
 /*
- * Opens the variable for writing: `from` holds the present elements, `to` receives the
- * new ones, all of them. They are the same memory if nobody else refers to it. LS_OK
+ * One component on each of `n` devices, the first from `value`, the others from it. The
+ * checks of a mirrored strategy have passed.
+ */
+ls_status lsi_variable_distributed(lsi_variable_kind kind, ls_strategy *s,
+                                   ls_device *const *devices, int n,
+                                   const ls_tensor *value,
+                                   const ls_variable_options *opts, ls_variable **out,
+                                   ls_error *err);
+
+/* What the strategies' create_variable() are. */
+ls_status lsi_create_plain(ls_strategy *s, const ls_tensor *value,
+                           const ls_variable_options *opts, ls_variable **out,
+                           ls_error *err);
+ls_status lsi_create_mirrored(ls_strategy *s, const ls_tensor *value,
+                              const ls_variable_options *opts, ls_variable **out,
+                              ls_error *err);
+ls_status lsi_create_central(ls_strategy *s, const ls_tensor *value,
+                             const ls_variable_options *opts, ls_variable **out,
+                             ls_error *err);
+
+/*
+ * The component that the calling thread's replica, or its update function, works on;
+ * NULL: it is in no such place, and *err stays LS_OK, or another strategy is current and
+ * *err says so. A plain variable is its own.
+ */
+ls_variable *lsi_variable_here(ls_variable *v, const char *what, ls_error *err);
+
+/* The present value of a plain variable as a tensor of the step, watched by nobody. */
+ls_tensor *lsi_variable_peek(ls_context *c, ls_variable *v);
+
+/* The value outside of replicas: of one copy, or the aggregate. */
+ls_tensor *lsi_variable_aggregate(ls_context *c, ls_variable *v);
+
+/* Writes `t` into a plain variable; returns its new value. */
+ls_tensor *lsi_variable_put(ls_context *c, ls_variable *v, ls_assign_op op, ls_tensor *t);
+
+/* A literal as a scalar of the variable's dtype, spread over its shape. */
+ls_tensor *lsi_literal_like(ls_context *c, const ls_variable *v, const ls_value *literal);
+
+static inline bool lsi_value_is_literal(const ls_value *v)
+{
+    return v->kind == LS_VALUE_INT || v->kind == LS_VALUE_FLOAT ||
+           v->kind == LS_VALUE_BOOL;
+}
+
+/*
+ * Opens a plain variable for writing: `from` holds the present elements, `to` receives
+ * the new ones, all of them. They are the same memory if nobody else refers to it. LS_OK
  * must be followed by lsi_variable_commit().
  */
 typedef struct lsi_write {

@@ -1,0 +1,32 @@
+/*
+ * lockstep/input.h - what an input pipeline knows of the job it feeds.
+ * Threads: any.
+ */
+#ifndef LS_INPUT_H
+#define LS_INPUT_H
+
+#include "lockstep/status.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* InputContext. */
+typedef struct ls_input_context {
+    int pipelines;   /* input pipelines of the job, one a worker */
+    int pipeline_id; /* which of them this is */
+    int replicas;    /* replicas in sync, of all of them */
+} ls_input_context;
+
+/* The part of a global batch that one replica gets. LS_INVALID_ARGUMENT (kind value): it
+ * does not divide evenly. */
+LS_API LS_MUST_USE ls_status ls_input_context_batch(const ls_input_context *ic,
+                                                    int64_t global_batch, int64_t *out,
+                                                    ls_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* LS_INPUT_H */

@@ -1,0 +1,299 @@
+/*
+ * What the files of this folder share: a call as the front door hands it to a backend,
+ * the work that carries it, the communicator, and the backends' table.
+ */
+#ifndef LSI_CALL_H
+#define LSI_CALL_H
+#include "collective/collective.h"
+#include "collective/reduce.h"
+#include "os/clock.h"
+#include "os/thread.h"
+
+typedef enum lsi_call_kind {
+    LSI_CALL_ALL_REDUCE,
+    LSI_CALL_REDUCE,
+    LSI_CALL_BROADCAST,
+    LSI_CALL_ALL_GATHER,
+    LSI_CALL_REDUCE_SCATTER,
+    LSI_CALL_ALL_TO_ALL,
+    LSI_CALL_BARRIER,
+    LSI_CALL_MEET,
+    LSI_CALL_GROUP, /* several calls as one */
+    LSI_CALL_SEND,
+    LSI_CALL_RECV
+} lsi_call_kind;
+
+/* "all_reduce", as in the name of the public function. */
+const char *lsi_call_name(lsi_call_kind kind);
+
+typedef enum lsi_algorithm {
+    LSI_ALGORITHM_INLINE, /* direct, the data travels with the call: chosen, never named */
+    LSI_ALGORITHM_DIRECT,
+    LSI_ALGORITHM_TREE,
+    LSI_ALGORITHM_HIERARCHICAL,
+    LSI_ALGORITHM_RING
+} lsi_algorithm;
+
+const char *lsi_algorithm_name(lsi_algorithm algorithm);
+
+/* False: no such name. */
+bool lsi_algorithm_from_name(const char *name, lsi_algorithm *out);
+
+/*
+ * The cheapest algorithm for `bytes` a rank; `nodes` is the number of NUMA nodes that the
+ * ranks are spread over. Reductions are never given one whose order is not the tree's.
+ */
+lsi_algorithm lsi_algorithm_choose(lsi_call_kind kind, size_t bytes, int ranks,
+                                   int nodes);
+
+/* NUMA nodes of this machine, asked once. */
+int lsi_comm_nodes(void);
+
+enum { LSI_INLINE_MOST = 1024 }; /* bytes of a rank that travel with the call */
+
+/* One operation of one rank, checked and with its defaults filled in. */
+typedef struct lsi_call {
+    lsi_call_kind kind;
+    ls_reduce op;
+    ls_dtype dtype;
+    int peer;     /* the root, or the other side of send and recv; -1 */
+    size_t count; /* as the caller counts; of all pieces */
+    const void *from;
+    void *to;
+    const size_t *counts; /* all_gather: of each rank; NULL: `count` each */
+    size_t *own_counts;   /* the same, if the call keeps a copy; else NULL */
+    size_t piece_count;   /* all_reduce of several */
+    const lsi_comm_piece *pieces;
+    lsi_algorithm algorithm;
+    int subdivisions;
+    const char *tag; /* of a meeting */
+    uint64_t detail; /* whatever else must be the same on every rank, as a number */
+    void *partial;   /* where this rank keeps partial sums, lsi_wide_size() each; NULL */
+    lsi_comm_place place;
+} lsi_call;
+
+/* Bytes that a rank gives (the most that any gives), whatever it gets. */
+size_t lsi_call_bytes(const lsi_call *call, int ranks);
+
+static inline bool lsi_call_reduces(const lsi_call *call)
+{
+    return call->kind == LSI_CALL_ALL_REDUCE || call->kind == LSI_CALL_REDUCE ||
+           call->kind == LSI_CALL_REDUCE_SCATTER;
+}
+
+/* One element size for what is moved and what is reduced. */
+static inline size_t lsi_call_size(const lsi_call *call)
+{
+    return ls_dtype_size(call->dtype);
+}
+
+/* The 32 bytes that open every collective. */
+typedef struct lsi_fingerprint {
+    uint32_t group;
+    uint32_t sequence;
+    uint16_t what; /* kind, and the reduction's op in the upper half */
+    uint16_t dtype;
+    uint32_t site; /* hash of file:line; a difference in it alone is no mismatch */
+    uint64_t count;
+    uint64_t detail; /* root, algorithm, counts, tag */
+} lsi_fingerprint;
+_Static_assert(sizeof(lsi_fingerprint) == 32, "a fingerprint is wire format");
+
+lsi_fingerprint lsi_fingerprint_of(const lsi_call *call, int ranks);
+bool lsi_fingerprint_equal(const lsi_fingerprint *a, const lsi_fingerprint *b);
+
+/* The mismatch of rank 0's call and rank r's, in the words both get. */
+ls_status lsi_mismatch(ls_error *err, const lsi_call *first, int r, const lsi_call *other);
+
+uint64_t lsi_hash(uint64_t seed, const void *bytes, size_t size);
+uint64_t lsi_hash_text(uint64_t seed, const char *text);
+
+/* A send or a receive on its way to its other half; see mail.c. */
+typedef struct lsi_parcel {
+    struct ls_comm_work *next; /* in the mailbox */
+    struct ls_comm_work *other;
+    bool queued, taken;     /* guarded by the mailbox, as the two above */
+    atomic_bool matched;    /* `other` was found: have a look */
+    atomic_bool done;       /* by whoever took it; the last that is touched */
+    bool mismatch;          /* `why` of the work says what */
+} lsi_parcel;
+
+struct ls_comm_work {
+    ls_comm *comm;
+    lsi_call *calls; /* `one`, or an array of its own */
+    size_t call_count;
+    lsi_call one;
+    int64_t timeout_ms; /* 0: the communicator's own */
+    lsi_comm_place place;
+    struct ls_comm_work *before, *after; /* started, not waited for */
+    struct ls_comm_work *chain;          /* of the same group */
+    bool ended;
+    ls_status status;
+    ls_error why; /* if status is not LS_OK */
+
+    /* The local backend's. */
+    struct ls_comm_work *next; /* posted after this one, or free */
+    bool posted;
+    bool inlined;
+    bool running; /* everybody has come */
+    uint32_t sequence;
+    int seen;          /* ranks that are known to have come */
+    size_t at;         /* the call of the group that is being done */
+    int phase;         /* of that call */
+    uint32_t step;     /* phases before it, of all calls */
+    uint64_t finished; /* tasks of those */
+    lsi_parcel parcel;
+};
+
+/* The failure that broke a group: the first one. */
+typedef struct lsi_failure {
+    atomic_bool set;
+    lsi_mutex lock; /* guards `why` until it is set */
+    ls_error why;
+} lsi_failure;
+void lsi_failure_init(lsi_failure *f);
+void lsi_failure_destroy(lsi_failure *f);
+void lsi_failure_set(lsi_failure *f, const ls_error *why, int rank);
+bool lsi_failure_get(lsi_failure *f, ls_error *why); /* false: there is none */
+
+/*
+ * What a backend does. The front door has checked the arguments, filled in the defaults
+ * and refuses calls on a broken communicator.
+ */
+typedef struct lsi_backend {
+    const char *name;
+
+    /* Takes the work's calls on. Never blocks; on failure nothing was sent. */
+    ls_status (*post)(ls_comm *comm, ls_comm_work *work, ls_error *err);
+
+    /* Moves works on without blocking; true if `work` has ended: its status is set. */
+    bool (*test)(ls_comm *comm, ls_comm_work *work);
+
+    /* Blocks until `work` has ended. */
+    void (*wait)(ls_comm *comm, ls_comm_work *work);
+
+    /* The first failure is the group's. Any thread, never blocks. */
+    void (*fail)(ls_comm *comm, const ls_error *why);
+
+    /* True if the group is broken; *why receives the failure. Any thread. */
+    bool (*broken)(ls_comm *comm, ls_error *why);
+
+    ls_status (*split)(ls_comm *comm, int colour, int key, lsi_comm_place place,
+                       ls_comm **out, ls_error *err);
+    void (*destroy)(ls_comm *comm);
+} lsi_backend;
+
+struct ls_comm {
+    const lsi_backend *backend;
+    int rank, size;
+    int64_t timeout_ms; /* negative: none */
+    bool grouping;      /* between group_begin and group_end */
+    lsi_call *noted;    /* the calls of the group so far */
+    size_t noted_count, noted_room;
+    ls_comm_work *works; /* started, not waited for */
+    ls_comm_work *spare; /* free, to be used again */
+};
+
+/* Deadline of a wait that begins now. */
+lsi_deadline lsi_comm_deadline(const ls_comm *comm, const ls_comm_work *work);
+
+/*
+ * Ends `work`; `why` NULL: it went well. Frees what its calls own, and an array of calls
+ * that was not posted.
+ */
+void lsi_work_end(ls_comm_work *work, const ls_error *why);
+
+/* Posts and waits: what a blocking call does with the call it was given. */
+ls_status lsi_comm_run(ls_comm *comm, const lsi_call *call, int64_t timeout_ms,
+                       ls_error *err);
+
+/* The place noted by ls_comm_at(), which is forgotten. */
+lsi_comm_place lsi_comm_take_place(void);
+
+/* Fills in the algorithm and what must agree of it. `opts` is complete. */
+ls_status lsi_call_prepare(const ls_comm *comm, lsi_call *call,
+                           const ls_comm_options *opts, ls_error *err);
+
+/*
+ * Does a call whose arguments were checked: at once, at the end of the group, or (out is
+ * not NULL) as a started work.
+ */
+ls_status lsi_comm_call(ls_comm *comm, lsi_call *call, const ls_comm_options *opts,
+                        ls_comm_work **out, ls_error *err);
+
+/* The options as they are, defaults for what an older caller does not know. */
+ls_status lsi_comm_options_copy(const ls_comm_options *from, ls_comm_options *to,
+                                ls_error *err);
+
+/*
+ * A job: one collective call of all ranks, as the algorithms see it when everybody has
+ * come. It is cut into phases and these into tasks; any rank may do any task, the tasks
+ * of a phase at the same time, a phase when the one before it is done.
+ */
+typedef struct lsi_job {
+    int ranks;
+    const lsi_call *mine;
+    const lsi_call *const *calls; /* of each rank */
+    const void **from;            /* room for one pointer a rank, this thread's */
+    void **to;
+    bool *wide;
+    size_t piece, piece_at; /* where the last look for a piece ended, and its element */
+} lsi_job;
+
+typedef struct lsi_plan {
+    int (*phases)(const lsi_job *job);
+    size_t (*tasks)(const lsi_job *job, int phase);
+
+    /* Does task `task` of `tasks`. */
+    void (*run)(lsi_job *job, int phase, size_t task, size_t tasks);
+} lsi_plan;
+
+extern const lsi_plan lsi_plan_direct, lsi_plan_tree, lsi_plan_hierarchical,
+    lsi_plan_ring;                   /* reductions */
+extern const lsi_plan lsi_plan_move; /* gathers, exchanges, broadcast from the root */
+extern const lsi_plan lsi_plan_tree_broadcast;
+const lsi_plan *lsi_plan_of(const lsi_call *call);
+
+/* Elements of memory for partial sums that rank r has to give; 0: none. */
+size_t lsi_plan_partial(const lsi_call *call, int ranks, int r);
+size_t lsi_tree_partial(const lsi_call *call, int ranks, int r);
+size_t lsi_hierarchical_partial(const lsi_call *call, int ranks, int r);
+size_t lsi_ring_partial(const lsi_call *call, int ranks);
+
+/* All elements of a reduction: reduce_scatter has `ranks` times `count`. */
+size_t lsi_job_total(const lsi_call *call, int ranks);
+
+/* How many tasks `total` elements are cut into: a multiple of the ranks. */
+size_t lsi_job_tasks(const lsi_job *job, size_t total);
+
+/* The share [begin, end) of task `task` of `tasks`, cut at cache lines. */
+void lsi_job_share(const lsi_job *job, size_t total, size_t task, size_t tasks,
+                   size_t *begin, size_t *end);
+
+/*
+ * Goes to element `at`: returns how many elements from there lie side by side in every
+ * rank's memory and go to the same ranks, at most up to `end`.
+ */
+size_t lsi_job_span(lsi_job *job, size_t at, size_t end);
+
+/* What rank r gives and where it takes the result, for element `at` of the span. */
+const void *lsi_job_source(const lsi_job *job, int r, size_t at);
+void *lsi_job_place(const lsi_job *job, int r, size_t at);
+
+/* Whether rank r takes the elements of the span at `at`. */
+bool lsi_job_takes(const lsi_job *job, int r, size_t at);
+
+/* Fills job->from with all sources, job->to with the places that take; returns their
+ * number. */
+void lsi_job_sources(lsi_job *job, size_t at);
+int lsi_job_places(lsi_job *job, size_t at);
+
+/* How this job adds; `divide`: what it makes is the result, not a partial sum. */
+lsi_sum lsi_job_sum(const lsi_job *job, bool divide);
+
+/* Does an inlined job for rank r: payload[q] is what rank q sent. */
+void lsi_inline_send(const lsi_call *call, int ranks, int r, unsigned char *payload);
+void lsi_inline_finish(const lsi_call *call, int ranks, int r,
+                       const unsigned char *const *payload, const void **room);
+size_t lsi_inline_size(const lsi_call *call, int ranks); /* a multiple of 8 */
+#endif

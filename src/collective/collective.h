@@ -1,0 +1,93 @@
+/*
+ * What the layers above know of communicators: reductions from one place to another,
+ * groups that can be used again after a failure, and the arithmetic of packs and rings.
+ */
+#ifndef LSI_COLLECTIVE_H
+#define LSI_COLLECTIVE_H
+#include "device/device.h"
+#include "lockstep/comm.h"
+
+/*
+ * Reduces from `from` to `to`, which may be the same; the result is complete on every
+ * rank when the call returns, and nobody reads `from` any more. `file` may be NULL.
+ */
+typedef struct lsi_comm_place {
+    const char *file;
+    int line;
+} lsi_comm_place;
+
+ls_status lsi_comm_all_reduce(ls_comm *comm, ls_reduce op, const void *from, void *to,
+                              size_t count, ls_dtype dtype, const ls_comm_options *opts,
+                              lsi_comm_place place, ls_error *err);
+
+/* A piece of a reduction: count elements from `from` to `to`. */
+typedef struct lsi_comm_piece {
+    const void *from;
+    void *to;
+    size_t count;
+} lsi_comm_piece;
+
+/*
+ * The same for several pieces of one dtype in one rendezvous; every rank gives the same
+ * number of pieces and the same counts.
+ */
+ls_status lsi_comm_all_reduce_pieces(ls_comm *comm, ls_reduce op,
+                                     const lsi_comm_piece *pieces, size_t n,
+                                     ls_dtype dtype, const ls_comm_options *opts,
+                                     lsi_comm_place place, ls_error *err);
+
+/*
+ * Meets the other ranks. `tag` says what for (it and `detail` must be equal on all ranks:
+ * else the mismatch error); `mine` is handed to everybody: all[r] is what rank r gave,
+ * valid until this rank's next call on `comm`. Blocks until all have come.
+ */
+ls_status lsi_comm_meet(ls_comm *comm, const char *tag, uint64_t detail, void *mine,
+                        void **all, const ls_comm_options *opts, lsi_comm_place place,
+                        ls_error *err);
+
+/*
+ * This rank takes no further part: whoever waits for it, now or later, fails with `why`
+ * (its code, kind, message). The first such failure is the group's. Any thread of the
+ * group; never blocks.
+ */
+void lsi_comm_break(ls_comm *comm, const ls_error *why);
+
+/* Makes a local group whole again. No rank may be inside a call. */
+void lsi_comm_local_reset(ls_comm *comm);
+
+/* True if the group is broken. Any thread. */
+bool lsi_comm_broken(const ls_comm *comm);
+
+/* Adds count elements of `n` ranks in the tree's order: to = from[0] op ... from[n-1]. */
+void lsi_reduce_tree(ls_reduce op, const void *const *from, int n, void *to, size_t count,
+                     ls_dtype dtype);
+
+/* LS_OK if `op` can be done on `dtype`. */
+ls_status lsi_reduce_check(ls_reduce op, ls_dtype dtype, ls_error *err);
+
+/*
+ * Packs. num_packs pieces of `total` elements: the first n-1 of total / n, the last takes
+ * the rest (sizes has room for `packs`).
+ */
+void lsi_pack_split(size_t total, int packs, size_t *sizes);
+
+/*
+ * Greedy packs by bytes, in reverse list order: pack[i] is the pack of value i, 0 is the
+ * first that is sent; a new one starts when the present one holds more than `limit`
+ * bytes; 0: one pack. Returns how many there are.
+ */
+size_t lsi_pack_by_bytes(const size_t *bytes, size_t n, size_t limit, size_t *pack);
+
+/* The ring of spec: subdivisions, offsets and permutations (ring.c). */
+int lsi_ring_subdivisions(size_t bytes, int ranks, int per_task, int max_per_device);
+void lsi_ring_offsets(int subdivisions, int per_task, int *offsets);
+void lsi_ring_permutation(int tasks, int per_task, int offset, int *order);
+
+/* The broadcast tree of spec (tree.c): parent (-1: none) and children of rank `r`. */
+int lsi_tree_parent(int size, int source, int r);
+int lsi_tree_children(int size, int source, int r, int *children, int room);
+
+/* Settings, read once: LS_COMM_ALGORITHM (NULL: choose), LS_COMM_TIMEOUT_MS. */
+const char *lsi_comm_algorithm_setting(void);
+int64_t lsi_comm_timeout_setting(void);
+#endif

@@ -1,0 +1,514 @@
+/*
+ * The front door: what every backend may rely on is checked here, once. Works are made,
+ * posted, waited for and used again here.
+ */
+#include "collective/call.h"
+
+#include <stdio.h>
+
+/* Where the next call of this thread stands; taken by that call. */
+static _Thread_local lsi_comm_place here;
+
+void ls_comm_at(const char *file, int line)
+{
+    here.file = file;
+    here.line = line;
+}
+
+lsi_comm_place lsi_comm_take_place(void)
+{
+    const lsi_comm_place place = here;
+
+    here.file = NULL;
+    here.line = 0;
+    return place;
+}
+
+int ls_comm_rank(const ls_comm *comm)
+{
+    return comm != NULL ? comm->rank : -1;
+}
+
+int ls_comm_size(const ls_comm *comm)
+{
+    return comm != NULL ? comm->size : 0;
+}
+
+const char *ls_comm_backend(const ls_comm *comm)
+{
+    return comm != NULL ? comm->backend->name : "?";
+}
+
+lsi_deadline lsi_comm_deadline(const ls_comm *comm, const ls_comm_work *work)
+{
+    return lsi_deadline_in_ms(work->timeout_ms != 0 ? work->timeout_ms
+                                                    : comm->timeout_ms);
+}
+
+ls_status lsi_comm_options_copy(const ls_comm_options *from, ls_comm_options *to,
+                                ls_error *err)
+{
+    static const ls_comm_options init = LS_COMM_OPTIONS_INIT;
+
+    *to = init;
+    if (from == NULL) {
+        return LS_OK;
+    }
+    if (from->struct_size < sizeof from->struct_size) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "the options have size %zu: start them from LS_COMM_OPTIONS_INIT",
+                        from->struct_size);
+    }
+    memcpy(to, from, LSI_MIN(from->struct_size, sizeof *to));
+    to->struct_size = sizeof *to;
+    if (to->subdivisions < 0) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "%d subdivisions of a ring: it is 1 or more, or 0 to choose",
+                        to->subdivisions);
+    }
+    return LS_OK;
+}
+
+static void free_calls(ls_comm_work *work)
+{
+    for (size_t i = 0; i < work->call_count; i++) {
+        lsi_free(work->calls[i].partial);
+        lsi_free(work->calls[i].own_counts);
+        work->calls[i].partial = NULL;
+        work->calls[i].own_counts = NULL;
+    }
+    if (work->calls != &work->one && !work->posted) {
+        lsi_free(work->calls);
+        work->calls = &work->one;
+        work->call_count = 1;
+    }
+}
+
+void lsi_work_end(ls_comm_work *work, const ls_error *why)
+{
+    free_calls(work);
+    work->status = LS_OK;
+    if (why != NULL) {
+        static const ls_error init = LS_ERROR_INIT;
+
+        work->why = init;
+        work->status = lsi_fail_again(&work->why, why);
+    }
+    work->ended = true;
+}
+
+/* What a caller gets to see: the failure, and its own line if none was named. */
+static ls_status report(const ls_comm_work *work, lsi_comm_place place, ls_error *err)
+{
+    if (work->status == LS_OK) {
+        return LS_OK;
+    }
+    (void)lsi_fail_again(err, &work->why);
+    if (err != NULL && err->struct_size >= offsetof(ls_error, message) &&
+        err->file == NULL) {
+        err->file = place.file;
+        err->line = place.line;
+    }
+    return work->status;
+}
+
+/* A failure of ours, not of the arguments, is everybody's: nobody waits for us. */
+static ls_status spread(ls_comm *comm, ls_status st, const ls_error *why, ls_error *err)
+{
+    if (st != LS_OK && st != LS_INVALID_ARGUMENT) {
+        comm->backend->fail(comm, why);
+    }
+    return st == LS_OK ? LS_OK : lsi_fail_again(err, why);
+}
+
+static void begin_work(ls_comm_work *work, ls_comm *comm, int64_t timeout_ms)
+{
+    // Everything but the last failure, which is large and not read unless it is set.
+    memset((char *)work + offsetof(ls_comm_work, timeout_ms), 0,
+           offsetof(ls_comm_work, why) - offsetof(ls_comm_work, timeout_ms));
+    memset((char *)work + offsetof(ls_comm_work, next), 0,
+           sizeof *work - offsetof(ls_comm_work, next));
+    work->comm = comm;
+    work->calls = &work->one;
+    work->call_count = 1;
+    work->timeout_ms = timeout_ms;
+}
+
+LSI_HOT ls_status lsi_comm_run(ls_comm *comm, const lsi_call *call, int64_t timeout_ms,
+                               ls_error *err)
+{
+    ls_error why = LS_ERROR_INIT;
+    ls_comm_work work;
+    ls_status st;
+
+    begin_work(&work, comm, timeout_ms);
+    work.one = *call;
+    st = comm->backend->post(comm, &work, &why);
+    if (st != LS_OK) {
+        free_calls(&work);
+        return spread(comm, st, &why, err);
+    }
+    comm->backend->wait(comm, &work);
+    return report(&work, call->place, err);
+}
+
+static ls_comm_work *take_work(ls_comm *comm)
+{
+    ls_comm_work *work = comm->spare;
+
+    if (work != NULL) {
+        comm->spare = work->next;
+        return work;
+    }
+    return lsi_alloc(1, sizeof *work);
+}
+
+static void give_back(ls_comm *comm, ls_comm_work *work)
+{
+    work->next = comm->spare;
+    comm->spare = work;
+}
+
+/* The calls that were started and not waited for. */
+static void link_work(ls_comm *comm, ls_comm_work *work)
+{
+    work->before = NULL;
+    work->after = comm->works;
+    if (comm->works != NULL) {
+        comm->works->before = work;
+    }
+    comm->works = work;
+}
+
+static void unlink_work(ls_comm *comm, ls_comm_work *work)
+{
+    if (work->before != NULL) {
+        work->before->after = work->after;
+    } else {
+        comm->works = work->after;
+    }
+    if (work->after != NULL) {
+        work->after->before = work->before;
+    }
+}
+
+/* The caller may let go of its counts as soon as a call that does not block returns. */
+static ls_status keep_counts(const ls_comm *comm, lsi_call *call, ls_error *err)
+{
+    const size_t bytes = (size_t)comm->size * sizeof *call->counts;
+
+    if (call->counts == NULL) {
+        return LS_OK;
+    }
+    call->own_counts = lsi_alloc((size_t)comm->size, sizeof *call->counts);
+    if (call->own_counts == NULL) {
+        return lsi_fail_memory(err, "the counts of a gather", bytes);
+    }
+    memcpy(call->own_counts, call->counts, bytes);
+    call->counts = call->own_counts;
+    return LS_OK;
+}
+
+static ls_status start(ls_comm *comm, const lsi_call *call, int64_t timeout_ms,
+                       ls_comm_work **out, ls_error *err)
+{
+    ls_error why = LS_ERROR_INIT;
+    ls_comm_work *work = take_work(comm);
+    ls_status st;
+
+    if (work == NULL) {
+        st = lsi_fail_memory(&why, "a started call", sizeof *work);
+        return spread(comm, st, &why, err);
+    }
+    begin_work(work, comm, timeout_ms);
+    work->one = *call;
+    work->place = call->place;
+    st = keep_counts(comm, &work->one, &why);
+    if (st == LS_OK) {
+        st = comm->backend->post(comm, work, &why);
+    }
+    if (st != LS_OK) {
+        free_calls(work);
+        give_back(comm, work);
+        return spread(comm, st, &why, err);
+    }
+    link_work(comm, work);
+    (void)comm->backend->test(comm, work);
+    *out = work;
+    return LS_OK;
+}
+
+/* Notes a call of a group; it is done at the end of it. */
+static ls_status note(ls_comm *comm, const lsi_call *call, ls_error *err)
+{
+    ls_error why = LS_ERROR_INIT;
+    lsi_call *slot;
+    ls_status st;
+
+    if (comm->noted_count == comm->noted_room) {
+        const size_t room = comm->noted_room > 0 ? 2 * comm->noted_room : 8;
+        lsi_call *grown =
+            lsi_realloc(comm->noted, comm->noted_room, room, sizeof *comm->noted);
+
+        if (grown == NULL) {
+            st = lsi_fail_memory(&why, "a group of calls", room * sizeof *grown);
+            return spread(comm, st, &why, err);
+        }
+        comm->noted = grown;
+        comm->noted_room = room;
+    }
+    slot = &comm->noted[comm->noted_count];
+    *slot = *call;
+    st = keep_counts(comm, slot, &why);
+    if (st == LS_OK) {
+        comm->noted_count++;
+    }
+    return spread(comm, st, &why, err);
+}
+
+/* The group's failure if it has one: then no call is made any more. */
+static ls_status check_whole(ls_comm *comm, ls_error *err)
+{
+    ls_error why = LS_ERROR_INIT;
+
+    return comm->backend->broken(comm, &why) ? lsi_fail_again(err, &why) : LS_OK;
+}
+
+LSI_HOT ls_status lsi_comm_call(ls_comm *comm, lsi_call *call, const ls_comm_options *opts,
+                                ls_comm_work **out, ls_error *err)
+{
+    ls_comm_options o;
+    ls_status st = lsi_comm_options_copy(opts, &o, err);
+
+    if (st == LS_OK) {
+        st = lsi_call_prepare(comm, call, &o, err);
+    }
+    if (st == LS_OK) {
+        st = check_whole(comm, err);
+    }
+    if (st != LS_OK) {
+        return st;
+    }
+    if (out != NULL) {
+        if (comm->grouping) {
+            return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                            "%s is started inside a group: only blocking calls are noted "
+                            "there",
+                            lsi_call_name(call->kind));
+        }
+        return start(comm, call, o.timeout_ms, out, err);
+    }
+    return comm->grouping ? note(comm, call, err)
+                          : lsi_comm_run(comm, call, o.timeout_ms, err);
+}
+
+bool ls_comm_test(ls_comm_work *work)
+{
+    return work == NULL || work->ended || work->comm->backend->test(work->comm, work);
+}
+
+ls_status ls_comm_wait(ls_comm_work *work, ls_error *err)
+{
+    ls_comm *comm;
+    ls_status st;
+
+    if (work == NULL) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "ls_comm_wait: there is no work (it is NULL)");
+    }
+    comm = work->comm;
+    if (!work->ended) {
+        comm->backend->wait(comm, work);
+    }
+    st = report(work, work->place, err);
+    unlink_work(comm, work);
+    give_back(comm, work);
+    return st;
+}
+
+ls_status ls_comm_group_begin(ls_comm *comm, ls_error *err)
+{
+    if (comm == NULL) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "ls_comm_group_begin: there is no communicator (it is NULL)");
+    }
+    if (comm->grouping) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "a group inside a group: call ls_comm_group_end() first");
+    }
+    comm->grouping = true;
+    return LS_OK;
+}
+
+static void forget_noted(ls_comm *comm)
+{
+    for (size_t i = 0; i < comm->noted_count; i++) {
+        lsi_free(comm->noted[i].own_counts);
+    }
+    comm->noted_count = 0;
+}
+
+static bool is_mail(const lsi_call *call)
+{
+    return call->kind == LSI_CALL_SEND || call->kind == LSI_CALL_RECV;
+}
+
+/* Sends and receives of a group are works of their own; `*mail` lists them. */
+static ls_status post_mail(ls_comm *comm, int64_t timeout_ms, ls_comm_work **mail,
+                           ls_error *err)
+{
+    for (size_t i = 0; i < comm->noted_count; i++) {
+        ls_comm_work *work = NULL;
+        ls_status st;
+
+        if (!is_mail(&comm->noted[i])) {
+            continue;
+        }
+        st = start(comm, &comm->noted[i], timeout_ms, &work, err);
+        if (st != LS_OK) {
+            return st;
+        }
+        work->chain = *mail;
+        *mail = work;
+    }
+    return LS_OK;
+}
+
+/* All collectives of the group as one work: one meeting of the ranks. */
+static ls_status run_collectives(ls_comm *comm, lsi_comm_place place, int64_t timeout_ms,
+                                 ls_error *err)
+{
+    ls_error why = LS_ERROR_INIT;
+    ls_comm_work work;
+    size_t n = 0;
+    ls_status st;
+
+    begin_work(&work, comm, timeout_ms);
+    work.one = (lsi_call){.kind = LSI_CALL_GROUP, .peer = -1, .place = place};
+    for (size_t i = 0; i < comm->noted_count; i++) {
+        n += is_mail(&comm->noted[i]) ? 0 : 1;
+    }
+    if (n == 0) {
+        return LS_OK;
+    }
+    work.calls = lsi_alloc(n, sizeof *work.calls);
+    if (work.calls == NULL) {
+        st = lsi_fail_memory(&why, "a group of calls", n * sizeof *work.calls);
+        return spread(comm, st, &why, err);
+    }
+    work.call_count = n;
+    n = 0;
+    for (size_t i = 0; i < comm->noted_count; i++) {
+        if (!is_mail(&comm->noted[i])) {
+            work.calls[n++] = comm->noted[i];
+            comm->noted[i].own_counts = NULL; // the work's now
+        }
+    }
+    st = comm->backend->post(comm, &work, &why);
+    if (st != LS_OK) {
+        free_calls(&work);
+        return spread(comm, st, &why, err);
+    }
+    comm->backend->wait(comm, &work);
+    return report(&work, place, err);
+}
+
+ls_status(ls_comm_group_end)(ls_comm *comm, const ls_comm_options *opts, ls_error *err)
+{
+    const lsi_comm_place place = lsi_comm_take_place();
+    ls_comm_work *mail = NULL;
+    ls_error later = LS_ERROR_INIT;
+    ls_comm_options o;
+    ls_status st;
+
+    if (comm == NULL || !comm->grouping) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "ls_comm_group_end without ls_comm_group_begin");
+    }
+    comm->grouping = false;
+    st = lsi_comm_options_copy(opts, &o, err);
+    if (st == LS_OK) {
+        st = check_whole(comm, err);
+    }
+    if (st == LS_OK) {
+        st = post_mail(comm, o.timeout_ms, &mail, err);
+    }
+    if (st == LS_OK) {
+        st = run_collectives(comm, place, o.timeout_ms, err);
+    }
+    while (mail != NULL) {
+        ls_comm_work *work = mail;
+        ls_status ended;
+
+        mail = work->chain;
+        ended = ls_comm_wait(work, st == LS_OK ? err : &later);
+        st = st == LS_OK ? ended : st;
+    }
+    forget_noted(comm);
+    return st;
+}
+
+void ls_comm_release(ls_comm *comm)
+{
+    ls_comm_work *work;
+    ls_error why = LS_ERROR_INIT;
+
+    if (comm == NULL) {
+        return;
+    }
+    if (comm->works != NULL) { // nobody will wait for them, so the others must not either
+        (void)lsi_fail(&why, LS_UNAVAILABLE, comm->rank,
+                       "rank %d was released with calls that it did not wait for",
+                       comm->rank);
+        comm->backend->fail(comm, &why);
+    }
+    while ((work = comm->works) != NULL) {
+        (void)!ls_comm_wait(work, NULL);
+    }
+    while ((work = comm->spare) != NULL) {
+        comm->spare = work->next;
+        lsi_free(work);
+    }
+    forget_noted(comm);
+    lsi_free(comm->noted);
+    comm->backend->destroy(comm);
+}
+
+void ls_comm_abort(ls_comm *comm)
+{
+    ls_error why = LS_ERROR_INIT;
+
+    if (comm != NULL) {
+        (void)lsi_fail(&why, LS_ABORTED, comm->rank,
+                       "the group was aborted through the handle of rank %d", comm->rank);
+        comm->backend->fail(comm, &why);
+    }
+}
+
+void lsi_comm_break(ls_comm *comm, const ls_error *why)
+{
+    comm->backend->fail(comm, why);
+}
+
+bool lsi_comm_broken(const ls_comm *comm)
+{
+    return comm->backend->broken((ls_comm *)(uintptr_t)comm, NULL);
+}
+
+ls_status(ls_comm_split)(ls_comm *comm, int colour, int key, ls_comm **out, ls_error *err)
+{
+    const lsi_comm_place place = lsi_comm_take_place();
+    ls_status st;
+
+    if (comm == NULL || out == NULL) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "ls_comm_split: there is no %s (it is NULL)",
+                        comm == NULL ? "communicator" : "place for the result");
+    }
+    if (comm->grouping) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "ls_comm_split inside a group: it is a call of its own");
+    }
+    st = check_whole(comm, err);
+    return st == LS_OK ? comm->backend->split(comm, colour, key, place, out, err) : st;
+}

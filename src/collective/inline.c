@@ -1,0 +1,142 @@
+/*
+ * Small calls: what a rank gives lies in its entry beside the fingerprint, and every rank
+ * does the whole operation by itself from everybody's entry. One meeting is enough, the
+ * buffers of a rank are read by nobody else, and all add the same in the same order.
+ */
+#include "collective/call.h"
+
+enum { STEP = 8 }; // every part begins at a multiple: elements of any dtype are aligned
+
+static size_t rounded(size_t bytes)
+{
+    return (bytes + STEP - 1) / STEP * STEP;
+}
+
+size_t lsi_inline_size(const lsi_call *call, int ranks)
+{
+    size_t bytes = 0;
+
+    if (call->piece_count == 0) {
+        return rounded(lsi_call_bytes(call, ranks));
+    }
+    for (size_t i = 0; i < call->piece_count; i++) {
+        bytes += rounded(call->pieces[i].count * lsi_call_size(call));
+    }
+    return bytes;
+}
+
+static void copy(void *to, const void *from, size_t bytes)
+{
+    if (bytes > 0 && to != from) {
+        memcpy(to, from, bytes);
+    }
+}
+
+void lsi_inline_send(const lsi_call *call, int ranks, int r, unsigned char *payload)
+{
+    const size_t size = lsi_call_size(call);
+
+    for (size_t i = 0; i < call->piece_count; i++) {
+        copy(payload, call->pieces[i].from, call->pieces[i].count * size);
+        payload += rounded(call->pieces[i].count * size);
+    }
+    if (call->piece_count > 0 || (call->kind == LSI_CALL_BROADCAST && call->peer != r)) {
+        return;
+    }
+    if (call->kind == LSI_CALL_MEET) {
+        memcpy(payload, (const void *)&call->from, sizeof call->from);
+    } else if (call->counts != NULL) {
+        copy(payload, call->from, call->counts[r] * size);
+    } else {
+        copy(payload, call->from, lsi_call_bytes(call, ranks));
+    }
+}
+
+static void reduce(const lsi_call *call, int ranks, const unsigned char *const *payload,
+                   size_t at, void *to, size_t count, const void **room)
+{
+    for (int r = 0; r < ranks; r++) {
+        room[r] = payload[r] + at;
+    }
+    if (count > 0) {
+        lsi_reduce_tree(call->op, room, ranks, to, count, call->dtype);
+    }
+}
+
+static void reduce_pieces(const lsi_call *call, int ranks,
+                          const unsigned char *const *payload, const void **room)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < call->piece_count; i++) {
+        const lsi_comm_piece *piece = &call->pieces[i];
+
+        reduce(call, ranks, payload, at, piece->to, piece->count, room);
+        at += rounded(piece->count * lsi_call_size(call));
+    }
+}
+
+static void gather(const lsi_call *call, int ranks, const unsigned char *const *payload)
+{
+    const size_t size = lsi_call_size(call);
+    char *to = call->to;
+
+    for (int q = 0; q < ranks; q++) {
+        const size_t bytes =
+            (call->counts != NULL ? call->counts[q] : call->count) * size;
+
+        copy(to, payload[q], bytes);
+        to += bytes;
+    }
+}
+
+void lsi_inline_finish(const lsi_call *call, int ranks, int r,
+                       const unsigned char *const *payload, const void **room)
+{
+    const size_t bytes = call->count * lsi_call_size(call);
+
+    switch (call->kind) {
+    case LSI_CALL_ALL_REDUCE:
+        if (call->piece_count > 0) {
+            reduce_pieces(call, ranks, payload, room);
+        } else {
+            reduce(call, ranks, payload, 0, call->to, call->count, room);
+        }
+        break;
+    case LSI_CALL_REDUCE:
+        if (r == call->peer) {
+            reduce(call, ranks, payload, 0, call->to, call->count, room);
+        }
+        break;
+    case LSI_CALL_REDUCE_SCATTER:
+        reduce(call, ranks, payload, (size_t)r * bytes, call->to, call->count, room);
+        break;
+    case LSI_CALL_BROADCAST:
+        if (r != call->peer) {
+            copy(call->to, payload[call->peer], bytes);
+        }
+        break;
+    case LSI_CALL_ALL_GATHER:
+        gather(call, ranks, payload);
+        break;
+    case LSI_CALL_ALL_TO_ALL:
+        for (int q = 0; q < ranks; q++) {
+            copy((char *)call->to + (size_t)q * bytes, payload[q] + (size_t)r * bytes,
+                 bytes);
+        }
+        break;
+    case LSI_CALL_MEET:
+        if (call->to != NULL) {
+            for (int q = 0; q < ranks; q++) {
+                memcpy((char *)call->to + (size_t)q * sizeof(void *), payload[q],
+                       sizeof(void *));
+            }
+        }
+        break;
+    case LSI_CALL_BARRIER:
+    case LSI_CALL_GROUP:
+    case LSI_CALL_SEND:
+    case LSI_CALL_RECV:
+        break;
+    }
+}

@@ -1,0 +1,735 @@
+#include "collective/local.h"
+
+#include <stdio.h>
+
+static bool broken(lsi_local *g)
+{
+    return atomic_load(&g->failure.set);
+}
+
+void lsi_local_wake(lsi_local *group, unsigned what)
+{
+    if (atomic_load(&group->sleepers) == 0) {
+        return;
+    }
+    for (int r = 0; r < group->size; r++) {
+        lsi_slot *slot = &group->slots[r];
+
+        if ((atomic_load(&slot->wants) & what) != 0) {
+            lsi_word_add(&slot->bell, 1);
+        }
+    }
+}
+
+static bool has_come(lsi_local *g, int rank, uint32_t sequence)
+{
+    return atomic_load_explicit(&lsi_entry_of(g, rank, sequence)->posted,
+                                memory_order_acquire) == sequence + 1;
+}
+
+/* Only the last to come wakes anybody: before that, nobody could go on. */
+static void announce(lsi_local *g, uint32_t sequence)
+{
+    if (atomic_load(&g->sleepers) == 0) {
+        return;
+    }
+    for (int r = 0; r < g->size; r++) {
+        if (atomic_load(&lsi_entry_of(g, r, sequence)->posted) != sequence + 1) {
+            return;
+        }
+    }
+    lsi_local_wake(g, LSI_WANTS_ARRIVAL);
+}
+
+/* An entry is free again when every rank is through with the call that was in it. */
+static bool has_room(lsi_local_comm *c, uint32_t sequence)
+{
+    lsi_local *g = c->group;
+    uint32_t least = sequence;
+
+    if (sequence - c->room < LSI_RING) {
+        return true;
+    }
+    for (int r = 0; r < g->size; r++) {
+        const uint32_t finished =
+            atomic_load_explicit(&g->slots[r].finished, memory_order_acquire);
+
+        if ((int32_t)(finished - least) < 0) {
+            least = finished;
+        }
+    }
+    c->room = least;
+    return sequence - least < LSI_RING;
+}
+
+static unsigned char *payload_of(lsi_entry *e, size_t bytes)
+{
+    return bytes <= LSI_NEAR ? e->near : e->far;
+}
+
+static size_t inline_bytes(const ls_comm_work *work, int ranks)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < work->call_count; i++) {
+        bytes += lsi_inline_size(&work->calls[i], ranks);
+    }
+    return bytes;
+}
+
+/* What stands for the work in the entry: its call, or one that stands for several. */
+static lsi_call summary(const ls_comm_work *work, int ranks)
+{
+    lsi_call sum = work->calls[0];
+
+    if (work->call_count == 1) {
+        return sum;
+    }
+    sum = (lsi_call){.kind = LSI_CALL_GROUP,
+                     .dtype = LS_F32,
+                     .peer = -1,
+                     .count = work->call_count,
+                     .place = work->one.place};
+    for (size_t i = 0; i < work->call_count; i++) {
+        lsi_fingerprint f = lsi_fingerprint_of(&work->calls[i], ranks);
+
+        f.site = 0;
+        sum.detail = lsi_hash(sum.detail, &f, sizeof f);
+    }
+    return sum;
+}
+
+static void publish(lsi_local_comm *c, ls_comm_work *work)
+{
+    lsi_local *g = c->group;
+    const int rank = c->base.rank;
+    lsi_slot *slot = &g->slots[rank];
+    lsi_entry *e = lsi_entry_of(g, rank, work->sequence);
+
+    e->one = summary(work, g->size);
+    e->print = lsi_fingerprint_of(&e->one, g->size);
+    e->print.group = g->id;
+    e->print.sequence = work->sequence;
+    lsi_free(e->owned);
+    e->owned = work->calls != &work->one ? work->calls : NULL;
+    e->calls = e->owned != NULL ? e->owned : &e->one;
+    if (work->inlined) {
+        unsigned char *payload = payload_of(e, inline_bytes(work, g->size));
+
+        for (size_t i = 0; i < work->call_count; i++) {
+            lsi_inline_send(&work->calls[i], g->size, rank, payload);
+            payload += lsi_inline_size(&work->calls[i], g->size);
+        }
+    } else {
+        // Nobody is in either of these any more, and not yet.
+        atomic_store_explicit(&slot->claims[work->sequence % LSI_RING].next, 0,
+                              memory_order_relaxed);
+        if (rank == 0) {
+            atomic_store_explicit(&g->stages[work->sequence % LSI_RING].done, 0,
+                                  memory_order_relaxed);
+        }
+    }
+    atomic_store_explicit(&slot->last_kind, (int)e->one.kind, memory_order_relaxed);
+    atomic_store_explicit(&slot->last_file, e->one.place.file, memory_order_relaxed);
+    atomic_store_explicit(&slot->last_line, e->one.place.line, memory_order_relaxed);
+    work->posted = true;
+    atomic_store(&e->posted, work->sequence + 1);
+    announce(g, work->sequence);
+}
+
+static void publish_waiting(lsi_local_comm *c)
+{
+    while (c->unposted != NULL && has_room(c, c->unposted->sequence)) {
+        publish(c, c->unposted);
+        c->unposted = c->unposted->next;
+        c->moves++;
+    }
+}
+
+static void release_partials(ls_comm_work *work)
+{
+    for (size_t i = 0; i < work->call_count; i++) {
+        lsi_free(work->calls[i].partial);
+        work->calls[i].partial = NULL;
+    }
+}
+
+/* Memory for partial sums, and whether the data travels with the call. */
+static ls_status prepare(lsi_local_comm *c, ls_comm_work *work, ls_error *err)
+{
+    const int ranks = c->group->size;
+    size_t bytes = 0;
+
+    work->inlined = true;
+    for (size_t i = 0; i < work->call_count; i++) {
+        lsi_call *call = &work->calls[i];
+        const size_t elements = lsi_plan_partial(call, ranks, c->base.rank);
+
+        if (call->algorithm != LSI_ALGORITHM_INLINE) {
+            work->inlined = false;
+        } else {
+            bytes += lsi_inline_size(call, ranks);
+        }
+        if (elements > 0) {
+            const size_t size = elements * lsi_wide_size(call->dtype);
+
+            call->partial = lsi_alloc_aligned(size, 64);
+            if (call->partial == NULL) {
+                release_partials(work);
+                return lsi_fail_memory(err, "the partial sums of a reduction", size);
+            }
+        }
+    }
+    work->inlined = work->inlined && bytes <= LSI_INLINE_MOST;
+    return LS_OK;
+}
+
+static ls_status post(ls_comm *comm, ls_comm_work *work, ls_error *err)
+{
+    lsi_local_comm *c = lsi_local_of(comm);
+    ls_status st;
+
+    if (lsi_work_is_mail(work)) {
+        lsi_mail_post(c, work);
+        return LS_OK;
+    }
+    st = prepare(c, work, err);
+    if (st != LS_OK) {
+        return st;
+    }
+    work->sequence = c->next++;
+    work->next = NULL;
+    if (c->first == NULL) {
+        c->first = work;
+    } else {
+        c->last->next = work;
+    }
+    c->last = work;
+    if (c->unposted == NULL) {
+        c->unposted = work;
+    }
+    publish_waiting(c);
+    return LS_OK;
+}
+
+/* The first work is through; entry and buffers are not touched by us any more. */
+static void end_first(lsi_local_comm *c, const ls_error *why)
+{
+    ls_comm_work *work = c->first;
+
+    c->first = work->next;
+    c->moves++;
+    atomic_store(&c->group->slots[c->base.rank].finished, work->sequence + 1);
+    lsi_work_end(work, why);
+    lsi_local_wake(c->group, LSI_WANTS_ROOM);
+}
+
+/* The first of two groups' calls that differ; index 0 if only their number does. */
+static size_t first_difference(const lsi_entry *a, const lsi_entry *b, int ranks)
+{
+    const size_t most = LSI_MIN(a->one.count, b->one.count);
+
+    for (size_t i = 0; i < most; i++) {
+        const lsi_fingerprint f = lsi_fingerprint_of(&a->calls[i], ranks);
+        const lsi_fingerprint g = lsi_fingerprint_of(&b->calls[i], ranks);
+
+        if (!lsi_fingerprint_equal(&f, &g)) {
+            return i;
+        }
+    }
+    return SIZE_MAX;
+}
+
+/* Every rank compares with rank 0 in the same order, so all say the same. */
+static ls_status compare(lsi_local_comm *c, uint32_t sequence, ls_error *err)
+{
+    lsi_local *g = c->group;
+    const lsi_entry *a = lsi_entry_of(g, 0, sequence);
+
+    for (int r = 1; r < g->size; r++) {
+        const lsi_entry *b = lsi_entry_of(g, r, sequence);
+        const lsi_call *x = &a->one, *y = &b->one;
+
+        if (lsi_fingerprint_equal(&a->print, &b->print)) {
+            continue;
+        }
+        if (x->kind == LSI_CALL_GROUP && y->kind == LSI_CALL_GROUP) {
+            const size_t i = first_difference(a, b, g->size);
+
+            if (i != SIZE_MAX) {
+                x = &a->calls[i];
+                y = &b->calls[i];
+            }
+        }
+        return lsi_mismatch(err, x, r, y);
+    }
+    return LS_OK;
+}
+
+static void finish_inline(lsi_local_comm *c, const ls_comm_work *work)
+{
+    lsi_local *g = c->group;
+    const size_t bytes = inline_bytes(work, g->size);
+    const unsigned char **payload = (const unsigned char **)(void *)c->job.to;
+
+    for (int r = 0; r < g->size; r++) {
+        payload[r] = payload_of(lsi_entry_of(g, r, work->sequence), bytes);
+    }
+    for (size_t i = 0; i < work->call_count; i++) {
+        const size_t size = lsi_inline_size(&work->calls[i], g->size);
+
+        lsi_inline_finish(&work->calls[i], g->size, c->base.rank, payload, c->job.from);
+        for (int r = 0; r < g->size; r++) {
+            payload[r] += size;
+        }
+    }
+}
+
+/* The job of call work->at: where every rank's call of it stands. */
+static void set_job(lsi_local_comm *c, const ls_comm_work *work)
+{
+    lsi_local *g = c->group;
+
+    for (int r = 0; r < g->size; r++) {
+        c->calls[r] = &lsi_entry_of(g, r, work->sequence)->calls[work->at];
+    }
+    c->job.mine = c->calls[c->base.rank];
+}
+
+/* A task of rank r's share, if one is left: [*task] of `tasks`. */
+static bool claim(lsi_local *g, const ls_comm_work *work, int r, size_t tasks,
+                  size_t *task)
+{
+    _Atomic uint64_t *next = &g->slots[r].claims[work->sequence % LSI_RING].next;
+    const uint64_t begin = tasks * (size_t)r / (size_t)g->size;
+    const uint64_t end = tasks * ((size_t)r + 1) / (size_t)g->size;
+    const uint64_t step = (uint64_t)work->step << 32;
+    uint64_t seen = atomic_load_explicit(next, memory_order_relaxed);
+
+    for (;;) {
+        const uint64_t index = seen >= step ? seen - step : 0;
+
+        // A later step: this one is done long since. (An index is below 2^32.)
+        if (index >= end - begin) {
+            return false;
+        }
+        if (atomic_compare_exchange_weak_explicit(next, &seen, step + index + 1,
+                                                  memory_order_relaxed,
+                                                  memory_order_relaxed)) {
+            *task = begin + index;
+            return true;
+        }
+    }
+}
+
+/*
+ * Does tasks until none is left: first those of this rank, whose memory is near, then
+ * what the next ranks have not begun. Whoever leaves a broken group waits until nobody is
+ * busy; so nobody may begin once it is broken.
+ */
+static void run_tasks(lsi_local_comm *c, const ls_comm_work *work, const lsi_plan *plan,
+                      size_t tasks)
+{
+    lsi_local *g = c->group;
+    lsi_slot *slot = &g->slots[c->base.rank];
+    uint64_t did = 0;
+    size_t task = 0;
+
+    atomic_store(&slot->busy, true);
+    for (int i = 0; i < g->size; i++) {
+        const int r = (c->base.rank + i) % g->size;
+
+        while (!broken(g) && claim(g, work, r, tasks, &task)) {
+            plan->run(&c->job, work->phase, task, tasks);
+            did++;
+        }
+    }
+    if (did > 0) {
+        _Atomic uint64_t *done = &g->stages[work->sequence % LSI_RING].done;
+
+        c->moves++;
+        if (atomic_fetch_add(done, did) + did == work->finished + tasks) {
+            lsi_local_wake(g, LSI_WANTS_TASKS);
+        }
+    }
+    atomic_store_explicit(&slot->busy, false, memory_order_release);
+}
+
+/* True when all phases of all calls are done. */
+static bool run_phases(lsi_local_comm *c, ls_comm_work *work)
+{
+    _Atomic uint64_t *done = &c->group->stages[work->sequence % LSI_RING].done;
+
+    for (; work->at < work->call_count; work->at++, work->phase = 0) {
+        const lsi_plan *plan;
+        int phases;
+
+        set_job(c, work);
+        plan = lsi_plan_of(c->job.mine);
+        phases = plan->phases(&c->job);
+        for (; work->phase < phases; work->phase++, work->step++) {
+            const size_t tasks = plan->tasks(&c->job, work->phase);
+
+            if (atomic_load_explicit(done, memory_order_acquire) <
+                work->finished + tasks) {
+                run_tasks(c, work, plan, tasks);
+            }
+            if (atomic_load_explicit(done, memory_order_acquire) <
+                work->finished + tasks) {
+                return false;
+            }
+            work->finished += tasks;
+            c->moves++;
+        }
+    }
+    return true;
+}
+
+/* True if the first work has ended. */
+static bool advance(lsi_local_comm *c, ls_comm_work *work)
+{
+    lsi_local *g = c->group;
+    ls_error why = LS_ERROR_INIT;
+
+    if (!work->posted) {
+        return false;
+    }
+    if (!work->running) {
+        while (work->seen < g->size) {
+            if (!has_come(g, work->seen, work->sequence)) {
+                return false;
+            }
+            work->seen++;
+        }
+        work->running = true;
+        c->moves++;
+        if (compare(c, work->sequence, &why) != LS_OK) {
+            if (why.code != LS_INVALID_ARGUMENT) {
+                lsi_failure_set(&g->failure, &why, c->base.rank);
+                lsi_local_wake(g, LSI_WANTS_ALL);
+            }
+            end_first(c, &why);
+            return true;
+        }
+        if (work->inlined) {
+            finish_inline(c, work);
+        }
+    }
+    if (!work->inlined && !run_phases(c, work)) {
+        return false;
+    }
+    end_first(c, NULL);
+    return true;
+}
+
+LSI_HOT void lsi_local_progress(lsi_local_comm *c)
+{
+    do {
+        if (c->unposted != NULL) {
+            publish_waiting(c);
+        }
+    } while (c->first != NULL && advance(c, c->first));
+}
+
+static bool test(ls_comm *comm, ls_comm_work *work)
+{
+    lsi_local_comm *c = lsi_local_of(comm);
+
+    lsi_local_progress(c);
+    if (!work->ended && lsi_work_is_mail(work)) {
+        return lsi_mail_test(c, work);
+    }
+    if (!work->ended && broken(c->group)) {
+        lsi_local_wait(comm, work); // it ends with the group's failure
+    }
+    return work->ended;
+}
+
+static void fail(ls_comm *comm, const ls_error *why)
+{
+    lsi_local_comm *c = lsi_local_of(comm);
+
+    lsi_failure_set(&c->group->failure, why, comm->rank);
+    lsi_local_wake(c->group, LSI_WANTS_ALL);
+}
+
+static bool is_broken(ls_comm *comm, ls_error *why)
+{
+    return lsi_failure_get(&lsi_local_of(comm)->group->failure, why);
+}
+
+static void destroy(ls_comm *comm);
+static void release_group(lsi_local *g);
+
+void lsi_local_adopt(lsi_local *parent, lsi_local *orphan)
+{
+    lsi_mutex_lock(&parent->failure.lock);
+    orphan->sibling = parent->orphans;
+    parent->orphans = orphan;
+    lsi_mutex_unlock(&parent->failure.lock);
+}
+
+static void destroy_orphans(lsi_local *orphan)
+{
+    while (orphan != NULL) {
+        lsi_local *next = orphan->sibling;
+        const int size = orphan->size;
+
+        (void)atomic_fetch_add(&orphan->refs, 1); // until all handles were looked at
+        for (int r = 0; r < size; r++) {
+            lsi_local_comm *c = orphan->handles[r];
+
+            if (c != NULL && !atomic_load(&c->taken)) {
+                destroy(&c->base);
+            }
+        }
+        release_group(orphan);
+        orphan = next;
+    }
+}
+
+static void destroy_group(lsi_local *g)
+{
+    destroy_orphans(g->orphans);
+    for (int r = 0; g->slots != NULL && r < g->size; r++) {
+        lsi_word_destroy(&g->slots[r].bell);
+        for (int i = 0; i < LSI_RING; i++) {
+            lsi_free(g->slots[r].ring[i].owned);
+        }
+    }
+    for (int r = 0; g->boxes != NULL && r < g->size; r++) {
+        lsi_mutex_destroy(&g->boxes[r].lock);
+    }
+    lsi_failure_destroy(&g->failure);
+    lsi_free(g->slots);
+    lsi_free(g->boxes);
+    lsi_free((void *)g->handles);
+    lsi_free(g);
+}
+
+static void free_handle(lsi_local_comm *c)
+{
+    if (c != NULL) {
+        lsi_free((void *)c->calls);
+        lsi_free((void *)c->job.from);
+        lsi_free((void *)c->job.to);
+        lsi_free(c->job.wide);
+        lsi_free(c);
+    }
+}
+
+static void release_group(lsi_local *g)
+{
+    if (atomic_fetch_sub(&g->refs, 1) == 1) {
+        destroy_group(g);
+    }
+}
+
+static void destroy(ls_comm *comm)
+{
+    lsi_local_comm *c = lsi_local_of(comm);
+    lsi_local *g = c->group;
+
+    g->handles[comm->rank] = NULL;
+    free_handle(c);
+    release_group(g);
+}
+
+/* Nothing of this rank is left behind in the group when its handle goes. */
+static void leave(ls_comm *comm)
+{
+    lsi_local_comm *c = lsi_local_of(comm);
+    lsi_slot *slot = &c->group->slots[comm->rank];
+
+    atomic_store(&slot->gone, true);
+    lsi_local_wake(c->group, LSI_WANTS_ALL);
+    destroy(comm);
+}
+
+const lsi_backend lsi_backend_local = {
+    .name = "local",
+    .post = post,
+    .test = test,
+    .wait = lsi_local_wait,
+    .fail = fail,
+    .broken = is_broken,
+    .split = lsi_local_split,
+    .destroy = leave,
+};
+
+static lsi_local_comm *make_handle(lsi_local *g, int rank)
+{
+    lsi_local_comm *c = lsi_alloc(1, sizeof *c);
+    const size_t n = (size_t)g->size;
+
+    if (c == NULL) {
+        return NULL;
+    }
+    c->base.backend = &lsi_backend_local;
+    c->base.rank = rank;
+    c->base.size = g->size;
+    c->base.timeout_ms = g->timeout_ms;
+    c->group = g;
+    c->calls = (const lsi_call **)lsi_alloc(n, sizeof *c->calls);
+    c->job.from = (const void **)lsi_alloc(n, sizeof *c->job.from);
+    c->job.to = (void **)lsi_alloc(n, sizeof *c->job.to);
+    c->job.wide = lsi_alloc(n, sizeof *c->job.wide);
+    c->job.ranks = g->size;
+    c->job.calls = c->calls;
+    if (c->calls == NULL || c->job.from == NULL || c->job.to == NULL ||
+        c->job.wide == NULL) {
+        free_handle(c);
+        return NULL;
+    }
+    return c;
+}
+
+/* How long to spin: with more ranks than cores the core is given away meanwhile. */
+static void set_patience(lsi_local *g, int spin_us)
+{
+    const int cores = LSI_MIN(lsi_affinity_get(NULL, 0), lsi_cpu_quota());
+
+    g->spin_us = spin_us;
+    g->crowded = g->size > cores;
+    g->spin_ns = (int64_t)(spin_us == 0 ? lsi_team_spin_us() : spin_us) * 1000;
+    if (g->spin_ns < 0) {
+        g->spin_ns = 0;
+    }
+}
+
+static lsi_local *make_group(int ranks, const ls_comm_local_options *opts, uint32_t id)
+{
+    lsi_local *g = lsi_alloc_aligned(sizeof *g, 64);
+    const size_t n = (size_t)ranks;
+
+    if (g == NULL) {
+        return NULL;
+    }
+    memset(g, 0, sizeof *g);
+    g->size = ranks;
+    g->id = id;
+    g->timeout_ms = opts->timeout_ms == 0 ? lsi_comm_timeout_setting() : opts->timeout_ms;
+    set_patience(g, opts->spin_us);
+    lsi_failure_init(&g->failure);
+    g->slots = lsi_alloc_aligned(n * sizeof *g->slots, 64);
+    g->boxes = lsi_alloc(n, sizeof *g->boxes);
+    g->handles = (lsi_local_comm **)lsi_alloc(n, sizeof *g->handles);
+    if (g->slots != NULL) {
+        memset((void *)g->slots, 0, n * sizeof *g->slots);
+        for (int r = 0; r < ranks; r++) {
+            lsi_word_init(&g->slots[r].bell, 0);
+        }
+    }
+    for (int r = 0; g->boxes != NULL && r < ranks; r++) {
+        lsi_mutex_init(&g->boxes[r].lock);
+    }
+    if (g->slots == NULL || g->boxes == NULL || g->handles == NULL) {
+        destroy_group(g);
+        return NULL;
+    }
+    return g;
+}
+
+ls_status lsi_local_create(int ranks, const ls_comm_local_options *opts, uint32_t id,
+                           ls_comm **out, lsi_local **group, ls_error *err)
+{
+    lsi_local *g = make_group(ranks, opts, id);
+
+    if (g == NULL) {
+        return lsi_fail_memory(err, "a group of threads",
+                               (size_t)ranks * sizeof(lsi_slot));
+    }
+    for (int r = 0; r < ranks; r++) {
+        g->handles[r] = make_handle(g, r);
+        if (g->handles[r] == NULL) {
+            for (int q = 0; q < r; q++) {
+                free_handle(g->handles[q]);
+            }
+            destroy_group(g);
+            return lsi_fail_memory(err, "a communicator", sizeof(lsi_local_comm));
+        }
+    }
+    atomic_init(&g->refs, ranks);
+    for (int r = 0; out != NULL && r < ranks; r++) {
+        out[r] = &g->handles[r]->base;
+    }
+    if (group != NULL) {
+        *group = g;
+    }
+    return LS_OK;
+}
+
+ls_status ls_comm_local(int ranks, const ls_comm_local_options *opts, ls_comm **out,
+                        ls_error *err)
+{
+    ls_comm_local_options o = LS_COMM_LOCAL_OPTIONS_INIT;
+
+    if (out == NULL) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "ls_comm_local: there is no place for the handles (out is NULL)");
+    }
+    if (ranks < 1 || ranks > LSI_LOCAL_MOST) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "a group of %d ranks: threads of a process form groups of 1 to "
+                        "%d",
+                        ranks, LSI_LOCAL_MOST);
+    }
+    if (opts != NULL) {
+        if (opts->struct_size < sizeof opts->struct_size) {
+            return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                            "ls_comm_local: the options have size %zu: start them from "
+                            "LS_COMM_LOCAL_OPTIONS_INIT",
+                            opts->struct_size);
+        }
+        memcpy(&o, opts, LSI_MIN(opts->struct_size, sizeof o));
+    }
+    return lsi_local_create(ranks, &o, 1, out, NULL, err);
+}
+
+/* Works that were under way end with the failure that broke the group, if any did. */
+static void reset_handle(lsi_local_comm *c, const ls_error *why)
+{
+    while (c->first != NULL) {
+        ls_comm_work *work = c->first;
+
+        c->first = work->next;
+        lsi_work_end(work, why);
+    }
+    c->last = NULL;
+    c->unposted = NULL;
+    c->next = 0;
+    c->room = 0;
+}
+
+void lsi_comm_local_reset(ls_comm *comm)
+{
+    lsi_local *g = lsi_local_of(comm)->group;
+    ls_error why = LS_ERROR_INIT;
+
+    LSI_ASSERT(comm->backend == &lsi_backend_local);
+    if (!lsi_failure_get(&g->failure, &why)) {
+        (void)lsi_fail(&why, LS_ABORTED, -1, "the group was reset");
+    }
+    for (int r = 0; r < g->size; r++) {
+        lsi_slot *slot = &g->slots[r];
+        lsi_mailbox *box = &g->boxes[r];
+
+        if (g->handles[r] != NULL) {
+            reset_handle(g->handles[r], &why);
+        }
+        while (box->first != NULL) {
+            ls_comm_work *work = box->first;
+
+            box->first = work->parcel.next;
+            work->parcel.queued = false;
+            lsi_work_end(work, &why);
+        }
+        box->last = NULL;
+        atomic_store(&slot->finished, 0);
+        for (int i = 0; i < LSI_RING; i++) {
+            atomic_store(&slot->ring[i].posted, 0);
+        }
+    }
+    lsi_failure_destroy(&g->failure);
+    lsi_failure_init(&g->failure);
+}

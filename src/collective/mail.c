@@ -1,0 +1,204 @@
+/*
+ * Sends and receives of a local group. Each waits in the mailbox of the receiver until
+ * its other half comes; then whichever of the two ranks looks first copies, straight from
+ * buffer to buffer. A parcel that was taken is waited for even if the group breaks.
+ */
+#include "collective/local.h"
+
+#include <stdio.h>
+
+static lsi_mailbox *box_of(lsi_local_comm *c, const ls_comm_work *work)
+{
+    const lsi_call *call = &work->calls[0];
+
+    return &c->group->boxes[call->kind == LSI_CALL_SEND ? call->peer : c->base.rank];
+}
+
+static void append(lsi_mailbox *box, ls_comm_work *work)
+{
+    work->parcel.next = NULL;
+    work->parcel.queued = true;
+    if (box->first == NULL) {
+        box->first = work;
+    } else {
+        box->last->parcel.next = work;
+    }
+    box->last = work;
+}
+
+static void take_out(lsi_mailbox *box, ls_comm_work *work)
+{
+    ls_comm_work *before = NULL;
+
+    for (ls_comm_work *w = box->first; w != work; w = w->parcel.next) {
+        before = w;
+    }
+    if (before == NULL) {
+        box->first = work->parcel.next;
+    } else {
+        before->parcel.next = work->parcel.next;
+    }
+    if (box->last == work) {
+        box->last = before;
+    }
+    work->parcel.queued = false;
+}
+
+/* The oldest of the other kind between the same two ranks. */
+static ls_comm_work *find_other(const lsi_local_comm *c, const lsi_mailbox *box,
+                                const ls_comm_work *work)
+{
+    const lsi_call *call = &work->calls[0];
+
+    for (ls_comm_work *w = box->first; w != NULL; w = w->parcel.next) {
+        const lsi_call *other = &w->calls[0];
+
+        if (other->kind != call->kind && w->comm->rank == call->peer &&
+            other->peer == c->base.rank) {
+            return w;
+        }
+    }
+    return NULL;
+}
+
+/* Both sides get the same words. */
+static bool agree(ls_comm_work *work, ls_comm_work *other)
+{
+    const bool sends = work->calls[0].kind == LSI_CALL_SEND;
+    const ls_comm_work *s = sends ? work : other, *r = sends ? other : work;
+    const lsi_call *from = &s->calls[0], *to = &r->calls[0];
+    ls_error why = LS_ERROR_INIT;
+
+    if (from->dtype == to->dtype && from->count == to->count) {
+        return true;
+    }
+    (void)lsi_fail(&why,
+                   from->dtype != to->dtype ? LS_INTERNAL : LS_INVALID_ARGUMENT, -1,
+                   "%s: rank %d sends %zu of %s at %.100s:%d, rank %d receives %zu of %s "
+                   "at %.100s:%d",
+                   from->dtype != to->dtype ? "dtype mismatch" : "shape mismatch",
+                   s->comm->rank, from->count, ls_dtype_name(from->dtype),
+                   from->place.file != NULL ? from->place.file : "?", from->place.line,
+                   r->comm->rank, to->count, ls_dtype_name(to->dtype),
+                   to->place.file != NULL ? to->place.file : "?", to->place.line);
+    work->why = other->why = why;
+    work->parcel.mismatch = other->parcel.mismatch = true;
+    work->parcel.taken = other->parcel.taken = true;
+    return false;
+}
+
+void lsi_mail_post(lsi_local_comm *c, ls_comm_work *work)
+{
+    lsi_local *g = c->group;
+    lsi_slot *slot = &g->slots[c->base.rank];
+    lsi_mailbox *box = box_of(c, work);
+    const lsi_call *call = &work->calls[0];
+    ls_comm_work *other;
+
+    atomic_store_explicit(&slot->last_kind, (int)call->kind, memory_order_relaxed);
+    atomic_store_explicit(&slot->last_file, call->place.file, memory_order_relaxed);
+    atomic_store_explicit(&slot->last_line, call->place.line, memory_order_relaxed);
+    work->posted = true;
+    lsi_mutex_lock(&box->lock);
+    other = find_other(c, box, work);
+    if (other == NULL) {
+        append(box, work);
+    } else {
+        take_out(box, other);
+        work->parcel.other = other;
+        other->parcel.other = work;
+        if (!agree(work, other)) {
+            atomic_store(&work->parcel.done, true);
+            atomic_store(&other->parcel.done, true);
+        } else {
+            atomic_store(&work->parcel.matched, true);
+            atomic_store(&other->parcel.matched, true);
+        }
+    }
+    lsi_mutex_unlock(&box->lock);
+    if (other != NULL) {
+        lsi_local_wake(g, LSI_WANTS_MAIL);
+    }
+}
+
+/* Claims the copying for this rank; the other half, or NULL: it is not ours to do. */
+static ls_comm_work *take(lsi_local_comm *c, ls_comm_work *work)
+{
+    lsi_mailbox *box = box_of(c, work);
+    ls_comm_work *other;
+
+    lsi_mutex_lock(&box->lock);
+    other = work->parcel.taken ? NULL : work->parcel.other;
+    if (other != NULL) {
+        work->parcel.taken = other->parcel.taken = true;
+    }
+    lsi_mutex_unlock(&box->lock);
+    return other;
+}
+
+static void deliver(lsi_local_comm *c, ls_comm_work *work, ls_comm_work *other)
+{
+    const bool sends = work->calls[0].kind == LSI_CALL_SEND;
+    const lsi_call *from = sends ? &work->calls[0] : &other->calls[0];
+    const lsi_call *to = sends ? &other->calls[0] : &work->calls[0];
+
+    if (from->count > 0) {
+        memcpy(to->to, from->from, from->count * lsi_call_size(from));
+    }
+    atomic_store(&work->parcel.done, true);
+    atomic_store(&other->parcel.done, true); // from here on it may be freed
+    lsi_local_wake(c->group, LSI_WANTS_MAIL);
+}
+
+static void finish(lsi_local_comm *c, ls_comm_work *work)
+{
+    const ls_error why = work->why;
+
+    if (work->parcel.mismatch && why.code != LS_INVALID_ARGUMENT) {
+        c->base.backend->fail(&c->base, &why);
+    }
+    c->moves++;
+    lsi_work_end(work, work->parcel.mismatch ? &why : NULL);
+}
+
+bool lsi_mail_test(lsi_local_comm *c, ls_comm_work *work)
+{
+    if (work->ended) {
+        return true;
+    }
+    if (!atomic_load(&work->parcel.done) && atomic_load(&work->parcel.matched)) {
+        ls_comm_work *other = take(c, work);
+
+        if (other != NULL) {
+            deliver(c, work, other);
+        }
+    }
+    if (!atomic_load(&work->parcel.done)) {
+        return false;
+    }
+    finish(c, work);
+    return true;
+}
+
+void lsi_mail_withdraw(lsi_local_comm *c, ls_comm_work *work, const ls_error *why)
+{
+    lsi_mailbox *box = box_of(c, work);
+    bool taken;
+
+    lsi_mutex_lock(&box->lock);
+    taken = work->parcel.taken;
+    if (work->parcel.queued) {
+        take_out(box, work);
+    } else if (!taken && work->parcel.other != NULL) {
+        work->parcel.other->parcel.other = NULL;
+    }
+    lsi_mutex_unlock(&box->lock);
+    if (taken) {
+        while (!atomic_load(&work->parcel.done)) {
+            lsi_yield(); // the other side is copying: that ends
+        }
+        finish(c, work);
+    } else {
+        lsi_work_end(work, why);
+    }
+}

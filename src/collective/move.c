@@ -1,0 +1,83 @@
+/*
+ * What only moves bytes: a task copies a part of one rank's buffer to another's, straight
+ * across. The tasks of a receiver lie in its own share, so that it fills its own cache.
+ */
+#include "collective/call.h"
+
+enum { TASK_BYTES = 256 << 10 };
+
+/* Elements that `from` gives to `to`, and where they lie. */
+struct lane {
+    const char *source;
+    char *place;
+    size_t bytes;
+};
+
+static struct lane lane_of(const lsi_job *job, int from, int to)
+{
+    const lsi_call *give = job->calls[from], *take = job->calls[to];
+    const size_t bytes = take->count * lsi_call_size(take);
+    size_t skipped = 0;
+
+    switch (job->mine->kind) {
+    case LSI_CALL_BROADCAST:
+        return (struct lane){give->from, take->to,
+                             from == job->mine->peer && from != to ? bytes : 0};
+    case LSI_CALL_ALL_TO_ALL:
+        return (struct lane){(const char *)give->from + (size_t)to * bytes,
+                             (char *)take->to + (size_t)from * bytes, bytes};
+    case LSI_CALL_ALL_GATHER:
+        if (take->counts == NULL) {
+            return (struct lane){give->from, (char *)take->to + (size_t)from * bytes,
+                                 bytes};
+        }
+        for (int r = 0; r < from; r++) {
+            skipped += take->counts[r];
+        }
+        return (struct lane){give->from,
+                             (char *)take->to + skipped * lsi_call_size(take),
+                             take->counts[from] * lsi_call_size(take)};
+    default:
+        return (struct lane){NULL, NULL, 0};
+    }
+}
+
+static int phases(const lsi_job *job)
+{
+    (void)job;
+    return 1;
+}
+
+/* Pieces that every lane is cut into: the longest decides. */
+static size_t pieces_of(const lsi_job *job)
+{
+    return LSI_MAX(lsi_call_bytes(job->mine, job->ranks) / TASK_BYTES, 1);
+}
+
+static size_t tasks_of(const lsi_job *job, int phase)
+{
+    const size_t n = (size_t)job->ranks;
+
+    (void)phase;
+    return lsi_call_bytes(job->mine, job->ranks) == 0 ? 0 : n * n * pieces_of(job);
+}
+
+static void run(lsi_job *job, int phase, size_t task, size_t tasks)
+{
+    const size_t n = (size_t)job->ranks, pieces = tasks / n / n;
+    const int to = (int)(task / pieces / n);
+    // Receivers begin with themselves and go round, so that no source is asked by all.
+    const int from = (int)((task / pieces % n + (size_t)to) % n);
+    const struct lane lane = lane_of(job, from, to);
+    const size_t piece = task % pieces, each = lane.bytes / pieces / 64 * 64;
+    const size_t begin = piece * each;
+    const size_t bytes = piece + 1 < pieces ? each : lane.bytes - begin;
+
+    (void)phase;
+    // A gather in place has its own part there already.
+    if (bytes > 0 && lane.place != lane.source) {
+        memcpy(lane.place + begin, lane.source + begin, bytes);
+    }
+}
+
+const lsi_plan lsi_plan_move = {phases, tasks_of, run};

@@ -1,0 +1,330 @@
+#include "collective/reduce.h"
+
+#include "collective/adds.h"
+#include "os/thread.h"
+#include "tensor/tensor.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+enum {
+    BLOCK_BYTES = 4096, // of a partial sum: a tree's worth of them stays in the cache
+    DEEPEST = 32        // levels: more ranks than an int can count
+};
+
+extern const lsi_adds lsi_adds_baseline, lsi_adds_avx2, lsi_adds_avx512;
+
+/* The instruction set cannot change after first use. */
+static const lsi_adds *best = NULL;
+static lsi_once best_once = LSI_ONCE_INIT;
+
+static void find_best(void)
+{
+    const char *cap = lsi_env("LS_ISA");
+    lsi_isa isa = lsi_isa_best(), most;
+
+    if (cap != NULL && lsi_isa_from_name(cap, &most) && most < isa) {
+        isa = most;
+    }
+#if defined(__x86_64__)
+    if (isa == LSI_ISA_AVX512) {
+        best = &lsi_adds_avx512;
+        return;
+    }
+    if (isa == LSI_ISA_AVX2) {
+        best = &lsi_adds_avx2;
+        return;
+    }
+#endif
+    best = &lsi_adds_baseline;
+}
+
+const lsi_adds *lsi_adds_best(void)
+{
+    lsi_once_run(&best_once, find_best);
+    return best;
+}
+
+static const char *const names[] = {"SUM", "MEAN", "MIN", "MAX", "PROD"};
+
+const char *ls_reduce_name(ls_reduce op)
+{
+    return op >= LS_SUM && op <= LS_PROD ? names[op] : "?";
+}
+
+ls_status ls_reduce_from_name(const char *name, ls_reduce *out, ls_error *err)
+{
+    for (size_t i = 0; name != NULL && out != NULL && i < LSI_COUNT_OF(names); i++) {
+        if (strcasecmp(name, names[i]) == 0) {
+            *out = (ls_reduce)i;
+            return LS_OK;
+        }
+    }
+    return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                         "there is no reduction \"%.40s\": it is SUM, MEAN, MIN, MAX or "
+                         "PROD",
+                         name != NULL ? name : "(null)");
+}
+
+ls_status lsi_reduce_check(ls_reduce op, ls_dtype dtype, ls_error *err)
+{
+    if (op < LS_SUM || op > LS_PROD) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "%d is no reduction: it is LS_SUM, LS_MEAN, LS_MIN, LS_MAX "
+                             "or LS_PROD",
+                             (int)op);
+    }
+    if (!lsi_dtype_is_number(dtype)) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
+                             "a reduction of %s: it takes floats and integers",
+                             ls_dtype_name(dtype));
+    }
+    return LS_OK;
+}
+
+static bool is_half(ls_dtype dtype)
+{
+    return dtype == LS_F16 || dtype == LS_BF16;
+}
+
+size_t lsi_wide_size(ls_dtype dtype)
+{
+    return is_half(dtype) ? sizeof(float) : ls_dtype_size(dtype);
+}
+
+static enum lsi_add_type type_of(ls_dtype dtype)
+{
+    switch (dtype) {
+    case LS_F64:
+        return LSI_ADD_F64;
+    case LS_I8:
+        return LSI_ADD_I8;
+    case LS_I16:
+        return LSI_ADD_I16;
+    case LS_I32:
+        return LSI_ADD_I32;
+    case LS_I64:
+        return LSI_ADD_I64;
+    case LS_U8:
+        return LSI_ADD_U8;
+    case LS_U16:
+        return LSI_ADD_U16;
+    case LS_U32:
+        return LSI_ADD_U32;
+    case LS_U64:
+        return LSI_ADD_U64;
+    case LS_F32:
+    case LS_F16:
+    case LS_BF16:
+    case LS_BOOL:
+    case LS_STRING:
+        break;
+    }
+    return LSI_ADD_F32;
+}
+
+static enum lsi_add_op row_of(ls_reduce op)
+{
+    switch (op) {
+    case LS_MIN:
+        return LSI_ADD_MIN;
+    case LS_MAX:
+        return LSI_ADD_MAX;
+    case LS_PROD:
+        return LSI_ADD_PROD;
+    case LS_SUM:
+    case LS_MEAN:
+        break;
+    }
+    return LSI_ADD_SUM;
+}
+
+/* One block of a tree in the making. */
+struct tree {
+    const lsi_adds *adds;
+    const lsi_sum *sum;
+    enum lsi_add_op row;
+    enum lsi_add_type type;
+    size_t wide, narrow; // bytes of an element
+    bool half;
+    size_t count;
+    int depth;                    // partial sums that wait for their right neighbour
+    const void *parts[DEEPEST];   // the oldest first
+    int leaves[DEEPEST];          // how many sources each holds
+    unsigned char (*room)[BLOCK_BYTES]; // where part i is made
+};
+
+/* The partial sum of one source: itself, or its float32. */
+static const void *widen(struct tree *t, const void *from, bool wide, size_t at)
+{
+    void *room = t->room[t->depth];
+
+    if (wide || !t->half) {
+        return (const char *)from + at * t->wide;
+    }
+    if (t->sum->dtype == LS_F16) {
+        t->adds->from_f16(room, (const uint16_t *)from + at, t->count);
+    } else {
+        t->adds->from_bf16(room, (const uint16_t *)from + at, t->count);
+    }
+    return room;
+}
+
+/* Adds the last part into the one before it, at `to` or in that one's own room. */
+static void join_last(struct tree *t, void *to)
+{
+    const int left = t->depth - 2;
+    void *place = to != NULL ? to : t->room[left];
+
+    t->adds->pair[t->row][t->type](place, t->parts[left], t->parts[left + 1], t->count);
+    t->parts[left] = place;
+    t->leaves[left] += t->leaves[left + 1];
+    t->depth--;
+}
+
+/* Rounds 16-bit floats; anything else is copied unless it is there already. */
+static void store(const struct tree *t, const void *part, void *to, bool wide)
+{
+    if (wide || !t->half) {
+        if (to != part) {
+            memcpy(to, part, t->count * t->wide);
+        }
+    } else if (t->sum->dtype == LS_F16) {
+        t->adds->to_f16(to, part, t->count);
+    } else {
+        t->adds->to_bf16(to, part, t->count);
+    }
+}
+
+/* Divides the only part that is left; a source is copied first. */
+static void divide(struct tree *t, void *to)
+{
+    void *place = to != NULL ? to : t->room[0];
+
+    if (t->parts[0] != place) {
+        memcpy(place, t->parts[0], t->count * t->wide);
+        t->parts[0] = place;
+    }
+    t->adds->divide[t->type](place, t->sum->by, t->count);
+}
+
+/*
+ * Sources come in the order of ranks. Two neighbours that hold equally many are joined at
+ * once, as carries are in a binary number; what is left at the end is joined from the
+ * right. That is the tree: level l adds rank r + 2^l into r.
+ */
+static void run_block(struct tree *t, const void *const *from, const bool *wide_from,
+                      int n, size_t at, void *const *to, bool wide_to, int m)
+{
+    const size_t step = wide_to ? t->wide : t->narrow;
+    void *first = (char *)to[0] + at * step;
+    // The first place takes the last sum as it is made, if it takes what is added in.
+    void *direct = wide_to || !t->half ? first : NULL;
+
+    t->depth = 0;
+    for (int r = 0; r < n; r++) {
+        t->parts[t->depth] = widen(t, from[r], wide_from != NULL && wide_from[r], at);
+        t->leaves[t->depth] = 1;
+        t->depth++;
+        while (t->depth > 1 && t->leaves[t->depth - 2] == t->leaves[t->depth - 1]) {
+            join_last(t, t->depth == 2 && r == n - 1 ? direct : NULL);
+        }
+    }
+    while (t->depth > 1) {
+        join_last(t, t->depth == 2 ? direct : NULL);
+    }
+    if (t->sum->by != 1) {
+        divide(t, direct);
+    }
+    store(t, t->parts[0], first, wide_to);
+    for (int i = 1; i < m; i++) {
+        memcpy((char *)to[i] + at * step, first, t->count * step);
+    }
+}
+
+/* Whether the loops that take all sources at once can do it. */
+static bool in_one_pass(const struct tree *t, int n)
+{
+    return t->row == LSI_ADD_SUM && !t->half && t->adds->sum[t->type] != NULL && n >= 2 &&
+           n <= LSI_ADD_MOST;
+}
+
+/* Two places are written as the sum is made; for more, it is copied while it is hot. */
+static void run_pass(const struct tree *t, const void *const *from, int n,
+                     void *const *to, int m, size_t count)
+{
+    const size_t block = m > 2 ? 2 * BLOCK_BYTES / t->wide : count;
+
+    for (size_t at = 0; at < count; at += block) {
+        const size_t len = LSI_MIN(block, count - at), bytes = at * t->wide;
+        const void *sources[LSI_ADD_MOST];
+
+        for (int r = 0; r < n; r++) {
+            sources[r] = (const char *)from[r] + bytes;
+        }
+        t->adds->sum[t->type](sources, n, t->sum->by, (char *)to[0] + bytes,
+                              m > 1 ? (char *)to[1] + bytes : NULL, len);
+        for (int i = 2; i < m; i++) {
+            memcpy((char *)to[i] + bytes, (const char *)to[0] + bytes, len * t->wide);
+        }
+    }
+}
+
+/* Levels of a tree over n ranks, and one for the source that is being widened. */
+static int levels_of(int n)
+{
+    int levels = 2;
+
+    while (n > 1) {
+        n = n / 2 + n % 2;
+        levels++;
+    }
+    return levels;
+}
+
+enum { FEW_LEVELS = 8, MANY_LEVELS = DEEPEST };
+
+static void run_blocks(struct tree *t, const void *const *from, const bool *wide_from,
+                       int n, void *const *to, bool wide_to, int m, size_t count)
+{
+    const size_t block = BLOCK_BYTES / t->wide;
+
+    for (size_t at = 0; at < count; at += block) {
+        t->count = LSI_MIN(block, count - at);
+        run_block(t, from, wide_from, n, at, to, wide_to, m);
+    }
+}
+
+void lsi_sum_run(const lsi_sum *sum, const void *const *from, const bool *wide_from,
+                 int n, void *const *to, bool wide_to, int m, size_t count)
+{
+    struct tree t = {.adds = lsi_adds_best(),
+                     .sum = sum,
+                     .row = row_of(sum->op),
+                     .type = type_of(sum->dtype),
+                     .wide = lsi_wide_size(sum->dtype),
+                     .narrow = ls_dtype_size(sum->dtype),
+                     .half = is_half(sum->dtype)};
+
+    if (in_one_pass(&t, n)) {
+        run_pass(&t, from, n, to, m, count);
+    } else if (levels_of(n) <= FEW_LEVELS) {
+        _Alignas(64) unsigned char room[FEW_LEVELS][BLOCK_BYTES];
+
+        t.room = room;
+        run_blocks(&t, from, wide_from, n, to, wide_to, m, count);
+    } else {
+        _Alignas(64) unsigned char room[MANY_LEVELS][BLOCK_BYTES];
+
+        t.room = room;
+        run_blocks(&t, from, wide_from, n, to, wide_to, m, count);
+    }
+}
+
+void lsi_reduce_tree(ls_reduce op, const void *const *from, int n, void *to, size_t count,
+                     ls_dtype dtype)
+{
+    const lsi_sum sum = {op == LS_MEAN ? LS_SUM : op, dtype, op == LS_MEAN ? n : 1};
+
+    lsi_sum_run(&sum, from, NULL, n, &to, false, 1, count);
+}

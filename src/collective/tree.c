@@ -1,0 +1,242 @@
+/*
+ * The tree, level by level: at level l, rank r takes what rank r + 2^l has, for every r
+ * that is a multiple of 2^(l+1). Then the sum goes down the broadcast tree of the
+ * specification. Each rank talks to a few others only, but most of them are idle at every
+ * level: right between far places, wrong where everybody sees all memory.
+ */
+#include "collective/call.h"
+
+enum { TASK_BYTES = 256 << 10 };
+
+static int levels_of(int ranks)
+{
+    int levels = 0;
+
+    while (((int64_t)1 << levels) < ranks) {
+        levels++;
+    }
+    return levels;
+}
+
+int lsi_tree_parent(int size, int source, int r)
+{
+    (void)size;
+    if (r == source) {
+        return -1;
+    }
+    if (source == 0) {
+        return (r - 1) / 2;
+    }
+    return r < 2 ? source : r / 2 - 1;
+}
+
+int lsi_tree_children(int size, int source, int r, int *children, int room)
+{
+    const int first = source == 0 ? 2 * r + 1 : 2 * (r + 1);
+    int candidates[4], n = 0, found = 0;
+
+    if (r == source && source != 0) {
+        candidates[n++] = 0;
+        if (size > 2 && source != 1) {
+            candidates[n++] = 1;
+        }
+    }
+    candidates[n++] = first;
+    candidates[n++] = first + 1;
+    for (int i = 0; i < n; i++) {
+        if (candidates[i] < size && candidates[i] != source) {
+            if (found < room) {
+                children[found] = candidates[i];
+            }
+            found++;
+        }
+    }
+    return found;
+}
+
+static int depth_of(int size, int source, int r)
+{
+    int depth = 0;
+
+    for (int p = r; p != source; p = lsi_tree_parent(size, source, p)) {
+        depth++;
+    }
+    return depth;
+}
+
+/* How many ranks are `depth` steps away from the source; *at: the index-th of them. */
+static int ranks_at(int size, int source, int depth, int index, int *at)
+{
+    int n = 0;
+
+    for (int r = 0; r < size; r++) {
+        if (depth_of(size, source, r) == depth) {
+            if (n == index) {
+                *at = r;
+            }
+            n++;
+        }
+    }
+    return n;
+}
+
+static int deepest(int size, int source)
+{
+    int depth = 0;
+
+    for (int r = 0; r < size; r++) {
+        depth = LSI_MAX(depth, depth_of(size, source, r));
+    }
+    return depth;
+}
+
+/* Shares that the elements of one transfer are cut into. */
+static size_t shares_of(const lsi_job *job, size_t total)
+{
+    return LSI_MAX(total * lsi_call_size(job->mine) / TASK_BYTES, 1);
+}
+
+/* Pairs of level l: rank index * 2^(l+1) and its neighbour. */
+static int pairs_of(int ranks, int level)
+{
+    const int64_t reach = (int64_t)1 << level;
+
+    return (int)((ranks - reach + 2 * reach - 1) / (2 * reach));
+}
+
+/* Partial sums lie where the result will be, unless that is too narrow or not ours. */
+static bool keeps_partials(const lsi_call *call)
+{
+    return call->kind != LSI_CALL_ALL_REDUCE || call->dtype == LS_F16 ||
+           call->dtype == LS_BF16;
+}
+
+size_t lsi_tree_partial(const lsi_call *call, int ranks, int r)
+{
+    const bool inner = r % 2 == 0 && r + 1 < ranks && ranks > 2;
+
+    return inner && keeps_partials(call) ? lsi_job_total(call, ranks) : 0;
+}
+
+static int phases(const lsi_job *job)
+{
+    const int down = job->mine->kind == LSI_CALL_ALL_REDUCE ? deepest(job->ranks, 0) : 0;
+
+    return levels_of(job->ranks) + down;
+}
+
+static size_t tasks_of(const lsi_job *job, int phase)
+{
+    const int levels = levels_of(job->ranks);
+    const size_t total = lsi_job_total(job->mine, job->ranks);
+    int unused;
+    const int transfers = phase < levels
+                              ? pairs_of(job->ranks, phase)
+                              : ranks_at(job->ranks, 0, phase - levels + 1, -1, &unused);
+
+    return total == 0 ? 0 : (size_t)transfers * shares_of(job, total);
+}
+
+static void *partial_at(const lsi_job *job, int r, size_t at)
+{
+    const lsi_call *call = job->calls[r];
+
+    return keeps_partials(call) ? (char *)call->partial + at * lsi_wide_size(call->dtype)
+                                : lsi_job_place(job, r, at);
+}
+
+/* What rank r holds before level l: its own buffer, or the sum of its subtree. */
+static const void *held_at(const lsi_job *job, int r, int level, size_t at, bool *wide)
+{
+    const bool added = level > 0 && r + 1 < job->ranks;
+
+    *wide = added && keeps_partials(job->mine);
+    return added ? partial_at(job, r, at) : lsi_job_source(job, r, at);
+}
+
+static void add_pair(lsi_job *job, int level, int r, size_t at, size_t len)
+{
+    const bool last = level + 1 == levels_of(job->ranks);
+    const lsi_sum sum = lsi_job_sum(job, last);
+    int places = 1;
+
+    job->from[0] = held_at(job, r, level, at, &job->wide[0]);
+    job->from[1] = held_at(job, r + (1 << level), level, at, &job->wide[1]);
+    if (!last) {
+        job->to[0] = partial_at(job, r, at);
+    } else if (job->mine->kind == LSI_CALL_ALL_REDUCE) {
+        job->to[0] = lsi_job_place(job, 0, at);
+    } else {
+        places = lsi_job_places(job, at);
+    }
+    lsi_sum_run(&sum, job->from, job->wide, 2, job->to, !last && keeps_partials(job->mine),
+                places, len);
+}
+
+static void run(lsi_job *job, int phase, size_t task, size_t tasks)
+{
+    const int levels = levels_of(job->ranks);
+    const size_t total = lsi_job_total(job->mine, job->ranks);
+    const size_t shares = shares_of(job, total);
+    const int index = (int)(task / shares);
+    size_t at, end;
+    int r = 0;
+
+    (void)tasks;
+    if (phase >= levels) {
+        (void)ranks_at(job->ranks, 0, phase - levels + 1, index, &r);
+    } else {
+        r = index * (2 << phase);
+    }
+    lsi_job_share(job, total, task % shares, shares, &at, &end);
+    while (at < end) {
+        const size_t len = lsi_job_span(job, at, end);
+
+        if (phase < levels) {
+            add_pair(job, phase, r, at, len);
+        } else {
+            memcpy(lsi_job_place(job, r, at),
+                   lsi_job_place(job, lsi_tree_parent(job->ranks, 0, r), at),
+                   len * lsi_call_size(job->mine));
+        }
+        at += len;
+    }
+}
+
+const lsi_plan lsi_plan_tree = {phases, tasks_of, run};
+
+static int broadcast_phases(const lsi_job *job)
+{
+    return deepest(job->ranks, job->mine->peer);
+}
+
+static size_t broadcast_tasks(const lsi_job *job, int phase)
+{
+    int unused;
+    const int transfers =
+        ranks_at(job->ranks, job->mine->peer, phase + 1, -1, &unused);
+
+    return job->mine->count == 0 ? 0
+                                 : (size_t)transfers * shares_of(job, job->mine->count);
+}
+
+static void broadcast_run(lsi_job *job, int phase, size_t task, size_t tasks)
+{
+    const lsi_call *call = job->mine;
+    const size_t size = lsi_call_size(call), shares = shares_of(job, call->count);
+    size_t at, end;
+    int r = 0;
+
+    (void)tasks;
+    (void)ranks_at(job->ranks, call->peer, phase + 1, (int)(task / shares), &r);
+    lsi_job_share(job, call->count, task % shares, shares, &at, &end);
+    if (at < end) {
+        const int parent = lsi_tree_parent(job->ranks, call->peer, r);
+
+        memcpy((char *)job->calls[r]->to + at * size,
+               (const char *)job->calls[parent]->to + at * size, (end - at) * size);
+    }
+}
+
+const lsi_plan lsi_plan_tree_broadcast = {broadcast_phases, broadcast_tasks,
+                                          broadcast_run};

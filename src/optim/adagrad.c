@@ -1,0 +1,63 @@
+/* Adagrad: a += g g, from a small positive number on; w -= lr g / sqrt(a + epsilon). */
+#include "optim/optim.h"
+
+#include <math.h>
+
+static void update(const lsi_step *s)
+{
+    const ls_optimizer *o = s->optimizer;
+
+    if (lsi_vectors(s)) {
+        s->update->adagrad(s->w_out, s->w, s->slot[0], s->g, s->n, (float)s->turn->rate,
+                           (float)o->epsilon);
+        return;
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        const double a = lsi_get(s->dtype, s->slot[0], i) + lsi_square_at(s, i);
+        const double g = lsi_get(s->dtype, s->g, i), w = lsi_get(s->dtype, s->w, i);
+
+        lsi_put(s->dtype, s->slot[0], i, a);
+        lsi_put(s->dtype, s->w_out, i, w - s->turn->rate * g / sqrt(a + o->epsilon));
+    }
+}
+
+static const lsi_optim_ops ops = {{"accumulator"}, true, NULL, update};
+
+static ls_status check(const ls_adagrad_options *opts, ls_error *err)
+{
+    if (lsi_within(opts->initial_accumulator_value, 0, HUGE_VAL) &&
+        lsi_within(opts->epsilon, 0, HUGE_VAL)) {
+        return LS_OK;
+    }
+    return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                         "Adagrad: the initial accumulator value %g and epsilon %g must "
+                         "be numbers of 0 or more",
+                         opts->initial_accumulator_value, opts->epsilon);
+}
+
+ls_status ls_adagrad_create(const ls_adagrad_options *opts, ls_optimizer **out,
+                            ls_error *err)
+{
+    static const ls_adagrad_options defaults = LS_ADAGRAD_OPTIONS_INIT;
+    ls_optimizer *o = NULL;
+    ls_status st;
+
+    if (opts == NULL) {
+        opts = &defaults;
+    }
+    st = lsi_optimizer_options("Adagrad", "LS_ADAGRAD_OPTIONS_INIT",
+                               opts->struct_size >= sizeof *opts, out, err);
+    if (st == LS_OK) {
+        st = check(opts, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_optimizer_new("Adagrad", &ops, opts->learning_rate, &opts->shared, &o,
+                               err);
+    }
+    if (st == LS_OK) {
+        o->initial = opts->initial_accumulator_value;
+        o->epsilon = opts->epsilon;
+        *out = o;
+    }
+    return st;
+}

@@ -1,0 +1,164 @@
+/* The slots of an optimizer: found by variable, made when a variable is new. */
+#include "optim/optim.h"
+
+size_t lsi_optimizer_slot_count(const ls_optimizer *o)
+{
+    size_t n = 0;
+
+    while (n < LSI_MAX_SLOTS && o->ops->slots[n] != NULL) {
+        n++;
+    }
+    return n;
+}
+
+static void fill(lsi_write *w, const ls_variable *v, double value)
+{
+    for (int64_t i = 0; i < v->count; i++) {
+        lsi_put(v->dtype, w->to, (size_t)i, value);
+    }
+}
+
+static ls_status begin_with(ls_variable *slot, double initial, ls_error *err)
+{
+    lsi_write w;
+    ls_status st = LS_OK;
+
+    for (size_t i = 0; i < ls_variable_components(slot) && st == LS_OK; i++) {
+        ls_variable *component = ls_variable_component(slot, i);
+
+        st = lsi_variable_write(component, &w, err);
+        if (st == LS_OK) {
+            fill(&w, component, initial);
+            lsi_variable_commit(component, &w);
+        }
+    }
+    return st;
+}
+
+/* As many copies as the variable has, on the same devices. */
+static ls_status mirror(ls_variable *of, const ls_tensor *zeros,
+                        const ls_variable_options *opts, ls_variable **out, ls_error *err)
+{
+    ls_device **devices = lsi_alloc((size_t)of->components, sizeof(ls_device *));
+    ls_status st;
+
+    if (devices == NULL) {
+        return lsi_fail_memory(err, "a slot", sizeof(ls_device *));
+    }
+    for (int i = 0; i < of->components; i++) {
+        devices[i] = of->component[i]->device;
+    }
+    st = lsi_variable_distributed(
+        of->kind == LSI_AGGREGATING ? LSI_AGGREGATING : LSI_MIRRORED_VARIABLE,
+        of->strategy, devices, of->components, zeros, opts, out, err);
+    lsi_free(devices);
+    return st;
+}
+
+ls_status lsi_slot_like(void *user, ls_variable *of, const char *name, double initial,
+                        ls_variable **out, ls_error *err)
+{
+    ls_variable_options opts = LS_VARIABLE_OPTIONS_INIT;
+    ls_tensor *zeros = NULL;
+    ls_variable *slot = NULL;
+    ls_status st = ls_tensor_create(of->device, of->dtype, of->shape, NULL, &zeros, err);
+
+    (void)user;
+    opts.name = name;
+    opts.not_trainable = true;
+    if (st == LS_OK && of->kind == LSI_PLAIN) {
+        st = lsi_variable_plain(zeros, &opts, name, of->device, &slot, err);
+    } else if (st == LS_OK) {
+        opts.synchronization = LS_SYNC_ON_WRITE;
+        st = mirror(of, zeros, &opts, &slot, err);
+    }
+    if (st == LS_OK && initial != 0) {
+        st = begin_with(slot, initial, err);
+    }
+    ls_tensor_release(zeros);
+    if (st != LS_OK) {
+        ls_variable_release(slot);
+        return st;
+    }
+    *out = slot;
+    return LS_OK;
+}
+
+const lsi_slots *lsi_optimizer_find(const ls_optimizer *o, const ls_variable *v,
+                                    size_t *cursor)
+{
+    const size_t first = cursor == NULL ? 0 : *cursor;
+
+    for (size_t i = 0; i < o->nslots; i++) {
+        const size_t at = (first + i) % o->nslots;
+
+        if (o->slots[at].of == v) {
+            if (cursor != NULL) {
+                *cursor = at + 1;
+            }
+            return &o->slots[at];
+        }
+    }
+    return NULL;
+}
+
+static ls_status make(const ls_optimizer *o, ls_variable *v, lsi_slots *fresh,
+                      ls_error *err)
+{
+    const size_t n = lsi_optimizer_slot_count(o);
+    ls_status st = LS_OK;
+
+    for (size_t i = 0; i < n && st == LS_OK; i++) {
+        st = o->make_slot(o->make_user, v, o->ops->slots[i], o->initial, &fresh->slot[i],
+                          err);
+    }
+    for (size_t i = 0; i < n && st != LS_OK; i++) {
+        ls_variable_release(fresh->slot[i]);
+    }
+    return st;
+}
+
+ls_status lsi_optimizer_slots(ls_optimizer *o, ls_variable *v, size_t *cursor,
+                              const lsi_slots **out, ls_error *err)
+{
+    const lsi_slots *found = lsi_optimizer_find(o, v, cursor);
+    lsi_slots fresh = {0};
+    ls_status st;
+
+    if (found != NULL) {
+        *out = found;
+        return LS_OK;
+    }
+    if (o->nslots == o->slots_room) {
+        const size_t room = o->slots_room == 0 ? 16 : 2 * o->slots_room;
+        lsi_slots *grown = lsi_realloc(o->slots, o->nslots, room, sizeof *grown);
+
+        if (grown == NULL) {
+            return lsi_fail_memory(err, o->name, room * sizeof *grown);
+        }
+        o->slots = grown;
+        o->slots_room = room;
+    }
+    st = make(o, v, &fresh, err);
+    if (st == LS_OK) {
+        fresh.of = ls_variable_retain(v);
+        o->slots[o->nslots] = fresh;
+        *out = &o->slots[o->nslots++];
+        *cursor = o->nslots;
+    }
+    return st;
+}
+
+ls_variable *ls_optimizer_slot(const ls_optimizer *o, const ls_variable *v,
+                               const char *name)
+{
+    const lsi_slots *s = lsi_optimizer_find(o, v, NULL);
+    const size_t n = lsi_optimizer_slot_count(o);
+
+    for (size_t i = 0; s != NULL && name != NULL && i < n; i++) {
+        if (strcmp(o->ops->slots[i], name) == 0) {
+            return s->slot[i];
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,374 @@
+/*
+ * Sums and gathers over replicas, as operations: they are recorded on tapes and have
+ * gradients. The bytes are read from the other replicas' tensors where they lie; nobody
+ * goes on before all have read.
+ */
+#include "replica/replica.h"
+
+#include "lockstep/ext/op.h"
+
+#include <string.h>
+
+static bool check_op(ls_context *c, ls_reduce op, const char *what)
+{
+    ls_error e = LS_ERROR_INIT;
+
+    if (op == LS_SUM || op == LS_MEAN) {
+        return true;
+    }
+    (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                        "%s: replicas are combined by SUM or MEAN, not by %s", what,
+                        ls_reduce_name(op));
+    (void)lsi_context_error(c, &e);
+    return false;
+}
+
+/* ---- all_reduce ---- */
+
+struct sum_attrs {
+    ls_reduce op;
+    ls_context *context; // whose replica it is
+};
+
+static ls_status sum_kernel(ls_op_call *k)
+{
+    const struct sum_attrs *a = ls_op_attrs(k);
+    ls_tensor *in = k->in[0], *out = k->out[0];
+
+    if (!lsi_all_reduce_tensors(a->context, a->op, &in, 1, NULL, &out)) {
+        return lsi_fail_again(k->err, &a->context->error);
+    }
+    return LS_OK;
+}
+
+static ls_status sum_shape(ls_op_call *k)
+{
+    const struct sum_attrs *a = ls_op_attrs(k);
+    const ls_tensor *x = ls_op_input(k, 0);
+    const ls_shape shape = ls_tensor_shape(x);
+    ls_error e = LS_ERROR_INIT;
+
+    if (lsi_reduce_check(a->op, ls_tensor_dtype(x), &e) != LS_OK) {
+        return ls_op_fail(k, e.code, "%s", e.message);
+    }
+    return ls_op_set_output(k, 0, ls_tensor_dtype(x), &shape);
+}
+
+static void sum_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                         ls_tensor **gin)
+{
+    const struct sum_attrs *a = ls_op_node_attrs(n);
+
+    gin[0] = (ls_all_reduce)(c, a->op, gout[0]);
+}
+
+static const ls_op sum_row = {.struct_size = sizeof(ls_op),
+                              .name = "all_reduce",
+                              .min_inputs = 1,
+                              .max_inputs = 1,
+                              .outputs = 1,
+                              .shape = sum_shape,
+                              .kernel = sum_kernel,
+                              .gradient = sum_gradient};
+
+/* ---- peers' tensors ---- */
+
+enum { FEW = 16 };
+
+struct peers {
+    void *few[FEW];
+    void **all; // all[r] is replica r's tensor
+    int n;
+};
+
+/* Shows `t` to the others and sees theirs. */
+static bool see_peers(ls_context *c, const char *what, uint64_t detail, ls_tensor *t,
+                      struct peers *p)
+{
+    p->n = lsi_replica_peers(c);
+    p->all = p->n <= FEW ? p->few : lsi_alloc((size_t)p->n, sizeof(void *));
+    if (p->all == NULL) {
+        (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for %s", what);
+        return false;
+    }
+    return lsi_meet(c, what, detail, t, p->all);
+}
+
+/* Waits until everybody has read what this replica showed. */
+static void leave_peers(ls_context *c, const char *what, struct peers *p)
+{
+    void *few[FEW];
+    void **all = p->n <= FEW ? few : lsi_alloc((size_t)p->n, sizeof(void *));
+
+    if (!lsi_failed(c) && all != NULL) {
+        (void)lsi_meet(c, what, UINT64_MAX, NULL, all);
+    }
+    if (all != few) {
+        lsi_free(all);
+    }
+    if (p->all != p->few) {
+        lsi_free(p->all);
+    }
+}
+
+static const ls_tensor *peer(const struct peers *p, int r)
+{
+    return p->all[r];
+}
+
+/* ---- all_gather ---- */
+
+struct gather_attrs {
+    const struct peers *peers; // only while the kernel runs
+    ls_shape shape;
+    int axis;
+    int64_t begin, own; // this replica's part of the axis
+};
+
+/* Rows of all replicas after each other along `axis`, into the elements at `to`. */
+static void concatenate(const struct peers *p, int axis, void *to)
+{
+    const ls_tensor *first = peer(p, 0);
+    size_t inner = ls_dtype_size((ls_dtype)first->dtype), outer = 1;
+    char *at = to;
+
+    for (int a = 0; a < first->ndim; a++) {
+        if (a < axis) {
+            outer *= (size_t)first->dims[a];
+        } else if (a > axis) {
+            inner *= (size_t)first->dims[a];
+        }
+    }
+    for (size_t o = 0; o < outer; o++) {
+        for (int r = 0; r < p->n; r++) {
+            const ls_tensor *t = peer(p, r);
+            const size_t bytes = (size_t)t->dims[axis] * inner;
+
+            if (bytes > 0) {
+                memcpy(at, (const char *)t->data + o * bytes, bytes);
+                at += bytes;
+            }
+        }
+    }
+}
+
+static ls_status gather_kernel(ls_op_call *k)
+{
+    const struct gather_attrs *a = ls_op_attrs(k);
+
+    concatenate(a->peers, a->axis, ls_op_output(k, 0));
+    return LS_OK;
+}
+
+static ls_status gather_shape(ls_op_call *k)
+{
+    const struct gather_attrs *a = ls_op_attrs(k);
+
+    return ls_op_set_output(k, 0, ls_tensor_dtype(ls_op_input(k, 0)), &a->shape);
+}
+
+static void gather_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                            ls_tensor **gin)
+{
+    const struct gather_attrs *a = ls_op_node_attrs(n);
+    int64_t begin[LS_MAX_DIMS] = {0}, size[LS_MAX_DIMS];
+
+    for (int i = 0; i < a->shape.ndim; i++) {
+        size[i] = a->shape.dims[i];
+    }
+    begin[a->axis] = a->begin;
+    size[a->axis] = a->own;
+    gin[0] = (ls_slice)(c, (ls_all_reduce)(c, LS_SUM, gout[0]), begin, size);
+}
+
+static const ls_op gather_row = {.struct_size = sizeof(ls_op),
+                                 .name = "all_gather",
+                                 .min_inputs = 1,
+                                 .max_inputs = 1,
+                                 .outputs = 1,
+                                 .shape = gather_shape,
+                                 .kernel = gather_kernel,
+                                 .gradient = gather_gradient};
+
+static ls_tensor *mismatch(ls_context *c, const struct peers *p, int r)
+{
+    lsi_text first = lsi_text_of(peer(p, 0)), other = lsi_text_of(peer(p, r));
+
+    return ls_context_fail(c, LS_INVALID_ARGUMENT,
+                           "all_gather: replica 0 gives %s, replica %d %s: they may "
+                           "differ along the axis only",
+                           first.s, r, other.s);
+}
+
+/* The shape of the whole and this replica's part; false: the step has failed. */
+static bool fit(ls_context *c, const struct peers *p, struct gather_attrs *a)
+{
+    const ls_tensor *first = peer(p, 0);
+    int64_t total = 0;
+
+    for (int r = 0; r < p->n; r++) {
+        const ls_tensor *t = peer(p, r);
+        bool same = t->ndim == first->ndim && t->dtype == first->dtype;
+
+        for (int i = 0; same && i < t->ndim; i++) {
+            same = i == a->axis || t->dims[i] == first->dims[i];
+        }
+        if (!same) {
+            (void)mismatch(c, p, r);
+            return false;
+        }
+        if (r == lsi_replica_of(c)->index) {
+            a->begin = total;
+            a->own = t->dims[a->axis];
+        }
+        total += t->dims[a->axis];
+    }
+    a->shape = ls_tensor_shape(first);
+    a->shape.dims[a->axis] = total;
+    return true;
+}
+
+static bool check_gather(ls_context *c, const ls_tensor *t, int axis)
+{
+    ls_error e = LS_ERROR_INIT;
+
+    if (t->values != NULL) {
+        (void)lsi_fail_kind(&e, LS_UNIMPLEMENTED, LS_KIND_OP,
+                            "all_gather: sparse tensors cannot be gathered");
+    } else if (t->ndim == 0) {
+        (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                            "all_gather: a scalar has no axis to gather along");
+    } else if (axis < 0) {
+        (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                            "all_gather: the axis %d is negative; count from the front",
+                            axis);
+    } else if (axis >= t->ndim) {
+        (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_OP,
+                            "all_gather: the axis %d of a tensor with %d", axis, t->ndim);
+    } else if (t->dtype == LS_STRING) {
+        (void)lsi_fail_kind(&e, LS_UNIMPLEMENTED, LS_KIND_OP,
+                            "all_gather: strings cannot be gathered");
+    } else {
+        return true;
+    }
+    (void)lsi_context_error(c, &e);
+    return false;
+}
+
+ls_tensor *(ls_all_gather)(ls_context *c, ls_tensor *t, int axis)
+{
+    struct peers p;
+    struct gather_attrs a = {.axis = axis, .peers = &p};
+    ls_tensor *out = NULL;
+
+    if (!lsi_require_replica(c, "all_gather") || lsi_context_aborted(c)) {
+        return NULL;
+    }
+    if (t == NULL) {
+        return ls_context_fail(c, LS_INVALID_ARGUMENT, "all_gather: the tensor is NULL");
+    }
+    if (lsi_replica_peers(c) == 1 && t->values == NULL) {
+        return t;
+    }
+    if (!check_gather(c, t, axis)) {
+        return NULL;
+    }
+    if (see_peers(c, "all_gather", (uint64_t)axis, t, &p) && fit(c, &p, &a)) {
+        out = (ls_op_apply1)(c, &gather_row, &t, 1, &a, sizeof a);
+    }
+    leave_peers(c, "all_gather", &p);
+    return lsi_failed(c) ? NULL : out;
+}
+
+/* ---- sparse sums: rows and indices after each other ---- */
+
+static ls_tensor *join(ls_context *c, const struct peers *p, bool indices)
+{
+    struct peers parts = {.n = p->n};
+    ls_shape shape;
+    ls_tensor *out;
+
+    parts.all = p->n <= FEW ? parts.few : lsi_alloc((size_t)p->n, sizeof(void *));
+    if (parts.all == NULL) {
+        return ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for all_reduce");
+    }
+    for (int r = 0; r < p->n; r++) {
+        parts.all[r] = indices ? peer(p, r)->indices : peer(p, r)->values;
+    }
+    shape = ls_tensor_shape(peer(&parts, 0));
+    shape.dims[0] = 0;
+    for (int r = 0; r < p->n; r++) {
+        shape.dims[0] += peer(&parts, r)->dims[0];
+    }
+    out = lsi_context_tensor(c, (ls_dtype)peer(&parts, 0)->dtype, &shape);
+    if (out != NULL) {
+        concatenate(&parts, 0, out->data);
+    }
+    if (parts.all != parts.few) {
+        lsi_free(parts.all);
+    }
+    return out;
+}
+
+static bool same_kind(const struct peers *p, int r)
+{
+    const ls_tensor *a = peer(p, 0), *b = peer(p, r);
+    bool same = b->values != NULL && a->ndim == b->ndim && a->dtype == b->dtype &&
+                a->indices->dtype == b->indices->dtype;
+
+    for (int i = 0; same && i < a->ndim; i++) {
+        same = a->dims[i] == b->dims[i];
+    }
+    return same;
+}
+
+static ls_tensor *sum_sparse(ls_context *c, ls_reduce op, ls_tensor *t)
+{
+    struct peers p;
+    ls_tensor *values = NULL, *indices = NULL, *out = NULL;
+
+    if (see_peers(c, "all_reduce of slices", (uint64_t)op, t, &p)) {
+        for (int r = 1; r < p.n && !lsi_failed(c); r++) {
+            if (!same_kind(&p, r)) {
+                lsi_text first = lsi_text_of(peer(&p, 0)),
+                         other = lsi_text_of(peer(&p, r));
+
+                (void)ls_context_fail(
+                    c, LS_INVALID_ARGUMENT,
+                    "all_reduce: replica 0 gives rows of %s, replica %d "
+                    "%s",
+                    first.s, r, other.s);
+            }
+        }
+        values = lsi_failed(c) ? NULL : join(c, &p, false);
+        indices = values == NULL ? NULL : join(c, &p, true);
+    }
+    leave_peers(c, "all_reduce of slices", &p);
+    if (op == LS_MEAN && values != NULL) {
+        values = (ls_div)(c, values, lsi_scalar(c, (ls_dtype)values->dtype, p.n));
+    }
+    if (values != NULL && indices != NULL && !lsi_failed(c)) {
+        const ls_shape shape = ls_tensor_shape(t);
+
+        out = lsi_context_sparse(c, &shape, values, indices);
+    }
+    return out;
+}
+
+ls_tensor *(ls_all_reduce)(ls_context *c, ls_reduce op, ls_tensor *t)
+{
+    struct sum_attrs a = {op, c};
+
+    if (!lsi_require_replica(c, "all_reduce") || lsi_context_aborted(c) ||
+        !check_op(c, op, "all_reduce")) {
+        return NULL;
+    }
+    if (t == NULL) {
+        return ls_context_fail(c, LS_INVALID_ARGUMENT, "all_reduce: the tensor is NULL");
+    }
+    if (lsi_replica_peers(c) == 1) {
+        return t;
+    }
+    return t->values != NULL ? sum_sparse(c, op, t)
+                             : (ls_op_apply1)(c, &sum_row, &t, 1, &a, sizeof a);
+}

@@ -1,0 +1,208 @@
+#include "replica/frame.h"
+
+static void work(void *arg);
+
+/* One a thread: the crew and the replica it runs. */
+struct member {
+    struct lsi_crew *crew;
+    int k;
+    unsigned seen;
+};
+
+static void level_free(lsi_level *level, int n)
+{
+    if (level == NULL) {
+        return;
+    }
+    for (int k = 0; k < n; k++) {
+        if (level->context != NULL) {
+            ls_context_close(level->context[k]);
+        }
+        if (level->comm != NULL) {
+            ls_comm_release(level->comm[k]);
+        }
+    }
+    ls_context_close(level->cross);
+    lsi_made_forget(&level->frame);
+    lsi_free(level->frame.made);
+    lsi_free(level->frame.results);
+    lsi_free(level->frame.errors);
+    lsi_free(level->frame.finished);
+    lsi_mutex_destroy(&level->frame.made_lock);
+    lsi_cond_destroy(&level->frame.made_more);
+    lsi_word_destroy(&level->frame.left);
+    lsi_word_destroy(&level->frame.events);
+    lsi_word_destroy(&level->frame.turn);
+    lsi_free(level->comm);
+    lsi_free(level->context);
+    lsi_free(level->replica);
+    lsi_free(level);
+}
+
+static ls_status fill_level(struct lsi_crew *crew, lsi_level *level, ls_error *err)
+{
+    const size_t n = (size_t)crew->n;
+    struct lsi_frame *f = &level->frame;
+    ls_comm_local_options opts = LS_COMM_LOCAL_OPTIONS_INIT;
+    ls_status st = LS_OK;
+
+    f->strategy = crew->strategy;
+    f->crew = crew;
+    f->level = level;
+    f->n = crew->n;
+    level->comm = lsi_alloc(n, sizeof(ls_comm *));
+    level->context = lsi_alloc(n, sizeof(ls_context *));
+    level->replica = lsi_alloc(n, sizeof(lsi_replica));
+    f->results = lsi_alloc(n, sizeof(ls_value *));
+    f->errors = lsi_alloc(n, sizeof(ls_error));
+    f->finished = lsi_alloc(n, sizeof(atomic_bool));
+    if (level->comm == NULL || level->context == NULL || level->replica == NULL ||
+        f->results == NULL || f->errors == NULL || f->finished == NULL) {
+        return lsi_fail_memory(err, "the replicas of a strategy", n * sizeof(ls_error));
+    }
+    opts.spin_us = crew->strategy->spin_us;
+    st = ls_comm_local(crew->n, &opts, level->comm, err);
+    for (int k = 0; k < crew->n && st == LS_OK; k++) {
+        st = ls_context_open(crew->strategy->devices[k], &level->context[k], err);
+        if (st == LS_OK) {
+            level->replica[k] = (lsi_replica){
+                .strategy = crew->strategy, .index = k, .id = k, .comm = level->comm[k]};
+            level->context[k]->replica = &level->replica[k];
+        }
+    }
+    if (st == LS_OK) {
+        st = ls_context_open(crew->strategy->devices[0], &level->cross, err);
+    }
+    return st;
+}
+
+static ls_status level_create(struct lsi_crew *crew, lsi_level **out, ls_error *err)
+{
+    lsi_level *level = lsi_alloc(1, sizeof *level);
+    ls_status st;
+
+    if (level == NULL) {
+        return lsi_fail_memory(err, "the replicas of a strategy", sizeof *level);
+    }
+    lsi_word_init(&level->frame.left, 0);
+    lsi_word_init(&level->frame.events, 0);
+    lsi_word_init(&level->frame.turn, 0);
+    lsi_mutex_init(&level->frame.made_lock);
+    lsi_cond_init(&level->frame.made_more);
+    st = fill_level(crew, level, err);
+    if (st != LS_OK) {
+        level_free(level, crew->n);
+        return st;
+    }
+    *out = level;
+    return LS_OK;
+}
+
+ls_status lsi_crew_create(ls_strategy *s, struct lsi_crew **out, ls_error *err)
+{
+    struct lsi_crew *crew = lsi_alloc(1, sizeof *crew);
+
+    if (crew == NULL) {
+        return lsi_fail_memory(err, "a strategy", sizeof *crew);
+    }
+    crew->threads = lsi_alloc((size_t)s->local, sizeof *crew->threads);
+    if (crew->threads == NULL) {
+        lsi_free(crew);
+        return lsi_fail_memory(err, "the threads of a strategy", sizeof *crew);
+    }
+    crew->strategy = s;
+    crew->n = s->local;
+    crew->spin_ns =
+        s->spin_us < 0
+            ? 0
+            : (int64_t)(s->spin_us > 0 ? s->spin_us : lsi_team_spin_us()) * 1000;
+    lsi_mutex_init(&crew->running);
+    lsi_word_init(&crew->go, 0);
+    *out = crew;
+    return LS_OK;
+}
+
+void lsi_crew_release(struct lsi_crew *crew)
+{
+    if (crew == NULL) {
+        return;
+    }
+    atomic_store(&crew->stop, true);
+    lsi_word_add(&crew->go, 1);
+    for (int i = 0; i < crew->started; i++) {
+        lsi_thread_join(&crew->threads[i]);
+    }
+    for (int i = 0; i < LSI_MAX_LEVELS; i++) {
+        level_free(crew->levels[i], crew->n);
+    }
+    lsi_word_destroy(&crew->go);
+    lsi_mutex_destroy(&crew->running);
+    lsi_free(crew->threads);
+    lsi_free(crew);
+}
+
+/* Starts the threads that are missing; each is told its number by its place. */
+static ls_status start_threads(struct lsi_crew *crew, ls_error *err)
+{
+    while (crew->started < crew->n - 1) {
+        struct member *m = lsi_alloc(1, sizeof *m);
+        ls_status st;
+
+        if (m == NULL) {
+            return lsi_fail_memory(err, "a replica's thread", sizeof *m);
+        }
+        *m = (struct member){crew, crew->started + 1, lsi_word_get(&crew->go)};
+        st = lsi_thread_start(&crew->threads[crew->started], work, m, err,
+                              "ls-replica-%d", m->k);
+        if (st != LS_OK) {
+            lsi_free(m);
+            return st;
+        }
+        crew->started++;
+    }
+    return LS_OK;
+}
+
+ls_status lsi_crew_ready(struct lsi_crew *crew, int depth, lsi_level **out, ls_error *err)
+{
+    lsi_level *level = NULL;
+    ls_status st = LS_OK;
+
+    if (depth >= LSI_MAX_LEVELS) {
+        return lsi_fail_kind(
+            err, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
+            "run: %d runs inside of each other; merge functions may nest "
+            "%d deep",
+            depth + 1, LSI_MAX_LEVELS);
+    }
+    level = atomic_load(&crew->levels[depth]);
+    if (level == NULL) {
+        st = level_create(crew, &level, err);
+        if (st == LS_OK) {
+            atomic_store(&crew->levels[depth], level);
+        }
+    }
+    if (st == LS_OK) {
+        st = start_threads(crew, err);
+    }
+    if (st == LS_OK) {
+        *out = level;
+    }
+    return st;
+}
+
+static void work(void *arg)
+{
+    struct member m = *(struct member *)arg;
+    struct lsi_crew *crew = m.crew;
+
+    lsi_free(arg);
+    lsi_device_settle(crew->strategy->devices[m.k]);
+    for (;;) {
+        m.seen = lsi_word_wait_not(&crew->go, m.seen, crew->spin_ns);
+        if (atomic_load(&crew->stop)) {
+            return;
+        }
+        lsi_frame_replica(crew->frame, m.k);
+    }
+}

@@ -1,0 +1,91 @@
+/*
+ * A crew: the threads that run replicas 1 .. n-1 of a strategy; replica 0 runs on the
+ * caller's thread, and so do merge functions. A frame is one run. A merge function may
+ * run replicas again: then the replicas that wait for it run that inner frame meanwhile,
+ * on a level of their own, with contexts and a communicator of their own.
+ */
+#ifndef LSI_FRAME_H
+#define LSI_FRAME_H
+#include "replica/replica.h"
+
+/* A variable that replica 0 made in this run. */
+typedef struct lsi_made {
+    char *name; /* canonical */
+    ls_variable *variable;
+    bool *given; /* one a replica */
+} lsi_made;
+
+struct lsi_frame {
+    ls_strategy *strategy;
+    struct lsi_crew *crew;
+    struct lsi_level *level;
+    int n;
+
+    /* The call. */
+    ls_replica_fn fn;
+    ls_value *args;
+    void *user;
+    bool sequential;
+
+    /* What came of it, one a replica. */
+    ls_value **results;
+    ls_error *errors;
+    lsi_word left; /* replicas that have not finished */
+
+    /* Merging: replica 0 counts `events` up; the others then look at what there is. */
+    lsi_word events;
+    struct lsi_frame *inner; /* not NULL: run this first */
+    ls_value *merged;
+    ls_error merge_error;
+
+    /* Sequential runs: whose turn it is; who has finished. */
+    lsi_word turn;
+    atomic_bool *finished;
+
+    /* Variables made in this run. */
+    lsi_mutex made_lock;
+    lsi_cond made_more;
+    lsi_made *made;
+    size_t nmade, made_room;
+    unsigned first_met; /* how often replica 0 met the others; UINT_MAX: it has ended */
+};
+
+/* What a run needs that can be used again: kept for the next one. */
+typedef struct lsi_level {
+    struct lsi_frame frame;
+    ls_comm **comm;
+    ls_context **context;
+    ls_context *cross; /* merge functions' */
+    lsi_replica *replica;
+} lsi_level;
+
+enum { LSI_MAX_LEVELS = 16 };
+
+struct lsi_crew {
+    ls_strategy *strategy; /* borrowed: it owns the crew */
+    int n;
+    int64_t spin_ns;
+    lsi_mutex running; /* held during a run that is not inside another */
+    lsi_thread *threads;
+    int started; /* threads that are there */
+    lsi_word go; /* counts runs; the threads wait for it to change */
+    atomic_bool stop;
+    struct lsi_frame *frame; /* the run that `go` announces */
+    _Atomic(lsi_level *) levels[LSI_MAX_LEVELS];
+};
+
+/* Threads and the level for a run `depth` runs deep; LS_OK or why not. */
+ls_status lsi_crew_ready(struct lsi_crew *crew, int depth, lsi_level **out,
+                         ls_error *err);
+
+/* Runs replica `k` of a frame on this thread, and tells that it has finished. */
+void lsi_frame_replica(struct lsi_frame *f, int k);
+
+/* Turns of a sequential run; nothing in others. */
+void lsi_turn_wait(struct lsi_frame *f, int k);
+void lsi_turn_pass(struct lsi_frame *f, int k);
+
+/* Replica 0 is about to meet the others, or has ended: nothing more is made. */
+void lsi_made_pause(struct lsi_frame *f, unsigned met);
+void lsi_made_forget(struct lsi_frame *f);
+#endif

@@ -1,0 +1,160 @@
+/*
+ * Replicas: which strategy and replica a thread is in, the threads that run replicas, and
+ * how replicas meet. Strategies (src/strategy) say what they are by an lsi_strategy_ops.
+ */
+#ifndef LSI_REPLICA_H
+#define LSI_REPLICA_H
+#include "collective/collective.h"
+#include "grad/grad.h"
+#include "os/thread.h"
+#include "value/value.h"
+
+#include "lockstep/strategy.h"
+
+typedef enum lsi_strategy_kind {
+    LSI_DEFAULT,
+    LSI_ONE_DEVICE,
+    LSI_MIRRORED,
+    LSI_CENTRAL_STORAGE
+} lsi_strategy_kind;
+
+typedef struct lsi_strategy_ops {
+    lsi_strategy_kind kind;
+    const char *name; /* "MirroredStrategy" */
+
+    /* Makes a variable the strategy's way. The name has its scopes in front already. */
+    ls_status (*create_variable)(ls_strategy *s, const ls_tensor *value,
+                                 const ls_variable_options *opts, ls_variable **out,
+                                 ls_error *err);
+    ls_strategy_traits traits; /* struct_size is not used */
+} lsi_strategy_ops;
+
+struct lsi_crew;
+
+struct ls_strategy {
+    atomic_int refs;
+    const lsi_strategy_ops *ops;
+    ls_runtime *runtime;         /* retained; NULL: the default strategy */
+    int replicas;                /* N, in sync */
+    int local;                   /* of this process: N here */
+    ls_device *const *devices;   /* one a local replica */
+    ls_device *parameter_device; /* central storage: where variables live */
+    ls_communication_options communication;
+    ls_cross_device *cross_device; /* NULL: chosen by the call */
+    bool sequential;
+    int spin_us;
+    struct lsi_crew *crew; /* NULL: one replica, which needs no threads */
+};
+
+/* One ls_strategy_run(): see run.c. */
+struct lsi_frame;
+
+/* What a replica's context carries (ls_context.replica). */
+typedef struct lsi_replica {
+    ls_strategy *strategy;
+    struct lsi_frame *frame; /* NULL: no run is going on */
+    int index;               /* among the local replicas */
+    int id;                  /* in the sync group */
+    ls_comm *comm;           /* NULL: it is the only one */
+    unsigned met;            /* how often it met the others in this run */
+} lsi_replica;
+
+static inline lsi_replica *lsi_replica_of(const ls_context *c)
+{
+    return c == NULL ? NULL : c->replica;
+}
+
+/* ---- modes (mode.c) ---- */
+
+/* What a thread is in; lives on the stack of whoever pushed it. */
+typedef struct lsi_mode {
+    struct lsi_mode *outer;
+    ls_strategy *strategy;
+    bool cross;              /* else inside the replica of `context` */
+    ls_context *context;     /* the replica's, or the merge function's; NULL: none */
+    struct lsi_frame *frame; /* a merge function's run; NULL: none */
+    struct lsi_scope *scopes;
+} lsi_mode;
+
+void lsi_mode_push(lsi_mode *m); /* the other fields are filled in */
+void lsi_mode_pop(lsi_mode *m);  /* closes the scopes that were left open inside */
+
+/* The innermost mode; NULL: default mode. */
+const lsi_mode *lsi_mode_now(void);
+
+/* The component that an update function works on; -1: this is no update. */
+int lsi_update_id(void);
+int lsi_update_id_set(int id); /* returns the former one, to be put back */
+
+/* True between ls_sync_on_read_enter() and _exit(). */
+bool lsi_sync_on_read(void);
+
+/*
+ * LS_OK in default mode and in the cross-replica context of `s`; else
+ * LS_FAILED_PRECONDITION (kind runtime) that says what to do instead: `hint` for replica
+ * functions, NULL: merge_call.
+ */
+ls_status lsi_require_cross(const ls_strategy *s, const char *what, const char *hint,
+                            ls_error *err);
+
+/* Another strategy than `s` is current, or none is: the failure that says so. */
+ls_status lsi_wrong_strategy(const ls_strategy *s, const char *what, ls_error *err);
+
+/* Enters the scope of `s` for a call; pairs with lsi_scope_leave(). */
+ls_status lsi_scope_visit(ls_strategy *s, lsi_mode *m, bool *pushed, ls_error *err);
+void lsi_scope_leave(lsi_mode *m, bool pushed);
+
+/* ---- scopes (scope.c) ---- */
+
+/* The name with the name scopes of this thread in front: yours to lsi_free(). */
+char *lsi_scoped_name(const char *name);
+
+/* The device of the innermost device scope; NULL: none. */
+ls_device *lsi_scope_device(void);
+
+/* The variable of the innermost colocation; NULL: none. */
+ls_variable *lsi_scope_colocated(void);
+
+/* True if the default strategy's scope is open below another strategy's. */
+bool lsi_scope_mixed(void);
+
+/* The innermost creator, or NULL: what ls_variable_create() begins with. */
+struct lsi_scope *lsi_scope_creator(void);
+ls_creator_fn lsi_creator_fn(const struct lsi_scope *s, void **user);
+struct lsi_scope *lsi_creator_outer(const struct lsi_scope *s);
+
+/* ---- meeting (meet.c) ---- */
+
+/*
+ * Meets the other replicas of this run: all[r] is what replica r gave, valid until this
+ * replica's next meeting. Fails the context and returns false if they do not come.
+ */
+bool lsi_meet(ls_context *c, const char *what, uint64_t detail, void *mine, void **all);
+
+/* This thread is inside the replica of `c`; else fails it as ls_merge_call() says. */
+bool lsi_require_replica(ls_context *c, const char *what);
+
+/* The local replicas of the run `c` belongs to; 1 if there are no others. */
+int lsi_replica_peers(const ls_context *c);
+
+/* Sum or mean of `n` dense tensors of one dtype over the replicas, into outs[i]. */
+bool lsi_all_reduce_tensors(ls_context *c, ls_reduce op, ls_tensor *const *ts, size_t n,
+                            const ls_communication_options *opts, ls_tensor **outs);
+
+/* A tensor of the step of the given kind, not filled; NULL: the step has failed. */
+ls_tensor *lsi_context_tensor(ls_context *c, ls_dtype dtype, const ls_shape *shape);
+
+/* ---- variables made inside of replicas (made.c) ---- */
+
+/*
+ * Replica 0 makes, the others are given what it made under the same canonical name, in
+ * order. `make` is called on replica 0 only. The result is the caller's.
+ */
+typedef ls_status (*lsi_maker)(void *arg, ls_variable **out, ls_error *err);
+ls_status lsi_made_once(ls_context *c, const char *name, lsi_maker make, void *arg,
+                        ls_variable **out, ls_error *err);
+
+/* ---- crews (crew.c) ---- */
+ls_status lsi_crew_create(ls_strategy *s, struct lsi_crew **out, ls_error *err);
+void lsi_crew_release(struct lsi_crew *crew); /* joins; NULL is allowed */
+#endif

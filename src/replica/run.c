@@ -1,0 +1,439 @@
+/* Running a function on every replica. */
+#include "replica/frame.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+/* ---- turns: a sequential run reproduces TensorFlow's order ---- */
+
+void lsi_turn_wait(struct lsi_frame *f, int k)
+{
+    if (!f->sequential) {
+        return;
+    }
+    for (unsigned now = lsi_word_get(&f->turn); now != (unsigned)k;) {
+        now = lsi_word_wait_not(&f->turn, now, f->crew->spin_ns);
+    }
+}
+
+void lsi_turn_pass(struct lsi_frame *f, int k)
+{
+    if (!f->sequential) {
+        return;
+    }
+    for (int i = 1; i <= f->n; i++) {
+        const int next = (k + i) % f->n;
+
+        if (!atomic_load(&f->finished[next]) && next != k) {
+            lsi_word_set(&f->turn, (unsigned)next);
+            return;
+        }
+    }
+}
+
+/* ---- one replica ---- */
+
+static void release_value(void *v)
+{
+    ls_value_release(v);
+}
+
+/* Calls the function in the replica's context and keeps what it gave. */
+static void call(struct lsi_frame *f, ls_context *c, int k)
+{
+    ls_error *err = &f->errors[k];
+    ls_value *args = NULL, *result = NULL;
+
+    if (f->args != NULL && ls_value_select(f->args, (size_t)k, &args, err) != LS_OK) {
+        return;
+    }
+    result = f->fn(c, args, f->user);
+    if (ls_context_status(c, err) != LS_OK) {
+        ls_value_release(args);
+        return;
+    }
+    if (result != NULL) {
+        f->results[k] = ls_value_retain(result);
+    } else if (ls_value_none(&f->results[k], err) != LS_OK) {
+        f->results[k] = NULL;
+    }
+    ls_value_release(args);
+}
+
+/* Tells the others that this replica will not meet them again, and why. */
+static void leave(struct lsi_frame *f, int k)
+{
+    ls_error ended = LS_ERROR_INIT;
+
+    if (f->errors[k].code != LS_OK) {
+        ended = f->errors[k];
+        if (ended.rank < 0) {
+            ended.rank = k;
+        }
+    } else {
+        (void)lsi_fail_kind(
+            &ended, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
+            "replica %d has ended while others wait for it: replicas made "
+            "a different number of merge_call or collective calls",
+            k);
+    }
+    lsi_comm_break(f->level->comm[k], &ended);
+}
+
+void lsi_frame_replica(struct lsi_frame *f, int k)
+{
+    ls_context *c = f->level->context[k];
+    lsi_mode mode = {.strategy = f->strategy, .context = c};
+    lsi_replica *r = c->replica;
+
+    lsi_turn_wait(f, k);
+    r->frame = f;
+    r->met = 0;
+    lsi_mode_push(&mode);
+    call(f, c, k);
+    lsi_mode_pop(&mode);
+    if (k == 0) {
+        lsi_made_pause(f, UINT_MAX);
+    }
+    leave(f, k);
+    atomic_store(&f->finished[k], true);
+    lsi_turn_pass(f, k);
+    lsi_word_drop(&f->left);
+}
+
+/* ---- the run ---- */
+
+/* Names who has not come back, after some seconds and then ever more rarely. */
+static void wait_for_all(struct lsi_frame *f)
+{
+    enum { FIRST_MS = 2000, MOST_MS = 60000 };
+    int64_t patience = FIRST_MS;
+    const int64_t until = lsi_now_ns() + f->crew->spin_ns;
+
+    while (lsi_word_get(&f->left) != 0 && lsi_now_ns() < until) {
+        lsi_pause();
+    }
+    for (unsigned left; (left = lsi_word_get(&f->left)) != 0;) {
+        lsi_deadline deadline = lsi_deadline_in_ms(patience);
+
+        while (left != 0 && !lsi_deadline_passed(deadline)) {
+            lsi_word_sleep(&f->left, left, deadline);
+            left = lsi_word_get(&f->left);
+        }
+        for (int k = 1; k < f->n && left != 0; k++) {
+            const ls_context *c = f->level->context[k];
+            const char *file = atomic_load(&c->last_file);
+
+            if (!atomic_load(&f->finished[k])) {
+                lsi_log(LS_LOG_WARNING,
+                        "replica %d has not come back for %lld ms; its last call stands "
+                        "at %s:%d",
+                        k, (long long)patience, file != NULL ? file : "?",
+                        atomic_load(&c->last_line));
+            }
+        }
+        patience = LSI_MIN(2 * patience, MOST_MS);
+    }
+}
+
+/* The failure to report: of the lowest replica that failed by itself. */
+static const ls_error *first_failure(const struct lsi_frame *f, int *replica)
+{
+    const ls_error *found = NULL;
+
+    for (int k = 0; k < f->n; k++) {
+        const ls_error *e = &f->errors[k];
+
+        if (e->code == LS_OK) {
+            continue;
+        }
+        if (e->rank < 0 || e->rank == k) {
+            *replica = k;
+            return e;
+        }
+        if (found == NULL) {
+            found = e;
+            *replica = e->rank;
+        }
+    }
+    return found;
+}
+
+static ls_status collect(struct lsi_frame *f, ls_value **out, ls_error *err)
+{
+    int replica = 0;
+    const ls_error *failed = first_failure(f, &replica);
+    ls_status st = LS_OK;
+
+    if (failed != NULL) {
+        st = lsi_fail_again(err, failed);
+        if (err != NULL) {
+            err->rank = replica;
+        }
+    } else if (out != NULL) {
+        st = ls_value_regroup(f->results, (size_t)f->n, NULL, out, err);
+    }
+    for (int k = 0; k < f->n; k++) {
+        ls_value_release(f->results[k]);
+        f->results[k] = NULL;
+    }
+    return st;
+}
+
+/* Ends every replica's step: what it made is gone, but for what was retained. */
+static void end_steps(struct lsi_frame *f)
+{
+    lsi_level *level = f->level;
+
+    for (int k = 0; k < f->n; k++) {
+        level->replica[k].frame = NULL;
+        lsi_context_end(level->context[k]);
+    }
+    lsi_context_end(level->cross);
+    lsi_made_forget(f);
+}
+
+/* The frame as new for the next run. An abort that came between runs is forgotten. */
+static void prepare(struct lsi_frame *f)
+{
+    lsi_level *level = f->level;
+
+    lsi_comm_local_reset(level->comm[0]);
+    f->first_met = 0;
+    f->inner = NULL;
+    for (int k = 0; k < f->n; k++) {
+        f->errors[k] = (ls_error)LS_ERROR_INIT;
+        atomic_store(&f->finished[k], false);
+        atomic_store(&level->context[k]->aborted, false);
+    }
+    lsi_word_set(&f->turn, 0);
+    lsi_word_set(&f->left, (unsigned)f->n);
+}
+
+/* Runs replica 0 here, on its device's core if threads are pinned, and waits. */
+static void run_first(struct lsi_frame *f)
+{
+    enum { MOST = 1024 };
+    const ls_device *device = f->strategy->devices[0];
+    int cores[MOST];
+    const int n = device->core >= 0 ? lsi_affinity_get(cores, MOST) : 0;
+
+    lsi_device_settle(device);
+    lsi_frame_replica(f, 0);
+    wait_for_all(f);
+    if (n > 0) {
+        (void)lsi_affinity_set(cores, LSI_MIN(n, MOST), NULL);
+    }
+}
+
+/* Starts the other replicas: from the crew's waiting room, or from a merge's. */
+static void announce(struct lsi_frame *f, struct lsi_frame *outer)
+{
+    if (outer != NULL) {
+        outer->inner = f;
+        lsi_word_add(&outer->events, 1);
+    } else {
+        f->crew->frame = f;
+        lsi_word_add(&f->crew->go, 1);
+    }
+}
+
+static ls_status run_many(ls_strategy *s, const ls_run_options *opts, ls_replica_fn fn,
+                          ls_value *args, void *user, struct lsi_frame *outer, int depth,
+                          ls_value **out, ls_error *err)
+{
+    lsi_level *level = NULL;
+    ls_status st = lsi_crew_ready(s->crew, depth, &level, err);
+    struct lsi_frame *f;
+
+    if (st != LS_OK) {
+        return st;
+    }
+    f = &level->frame;
+    f->fn = fn;
+    f->args = args;
+    f->user = user;
+    f->sequential = s->sequential || (opts != NULL && opts->sequential);
+    prepare(f);
+    announce(f, outer);
+    run_first(f);
+    if (outer != NULL) {
+        outer->inner = NULL;
+    }
+    st = collect(f, out, err);
+    end_steps(f);
+    return st;
+}
+
+/* The default strategy's: a call in a context of its own. */
+static ls_status run_one(ls_strategy *s, ls_replica_fn fn, ls_value *args, void *user,
+                         ls_value **out, ls_error *err)
+{
+    ls_context *c = NULL;
+    lsi_replica replica = {.strategy = s};
+    lsi_mode mode = {.strategy = s};
+    ls_value *mine = NULL, *result = NULL;
+    ls_status st = ls_context_open(lsi_scope_device(), &c, err);
+
+    if (st != LS_OK) {
+        return st;
+    }
+    c->replica = &replica;
+    mode.context = c;
+    if (args != NULL) {
+        st = ls_value_select(args, 0, &mine, err);
+    }
+    if (st == LS_OK) {
+        lsi_mode_push(&mode);
+        result = fn(c, mine, user);
+        lsi_mode_pop(&mode);
+        st = ls_context_status(c, err);
+        if (st != LS_OK && err != NULL && err->rank < 0) {
+            err->rank = 0;
+        }
+    }
+    if (st == LS_OK && out != NULL && result != NULL) {
+        *out = ls_value_retain(result);
+    } else if (st == LS_OK && out != NULL) {
+        st = ls_value_none(out, err);
+    }
+    ls_value_release(mine);
+    ls_context_close(c);
+    return st;
+}
+
+/* The run of `s` whose merge function this thread is in; its depth, counted from 1. */
+static struct lsi_frame *outer_frame(const ls_strategy *s, int *depth)
+{
+    struct lsi_frame *found = NULL;
+
+    *depth = 0;
+    for (const lsi_mode *m = lsi_mode_now(); m != NULL; m = m->outer) {
+        if (m->frame != NULL && m->frame->strategy == s) {
+            found = found != NULL ? found : m->frame;
+            (*depth)++;
+        }
+    }
+    return found;
+}
+
+static ls_status check_args(const ls_value *args, ls_error *err)
+{
+    if (args == NULL || !ls_value_is_leaf(args) || lsi_value_is_distributed(args)) {
+        return LS_OK;
+    }
+    return lsi_fail_kind(
+        err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+        "run: the arguments are a tuple, a list, a dict or a distributed "
+        "value, not a single %s; put it into a tuple",
+        ls_value_kind_name(ls_value_kind_of(args)));
+}
+
+ls_status ls_strategy_run_with(ls_strategy *s, ls_replica_fn fn, ls_value *args,
+                               void *user, const ls_run_options *opts, ls_value **out,
+                               ls_error *err)
+{
+    lsi_mode mode;
+    bool pushed = false;
+    ls_status st;
+    int depth = 0;
+
+    if (s == NULL || fn == NULL || (opts != NULL && opts->struct_size < sizeof *opts)) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "run: %s",
+                             s == NULL    ? "the strategy is NULL"
+                             : fn == NULL ? "the function is NULL"
+                                          : "start the options from LS_RUN_OPTIONS_INIT");
+    }
+    st = check_args(args, err);
+    if (st == LS_OK) {
+        st = lsi_scope_visit(s, &mode, &pushed, err);
+    }
+    if (st != LS_OK) {
+        return st;
+    }
+    if (s->crew == NULL) {
+        st = run_one(s, fn, args, user, out, err);
+    } else {
+        struct lsi_frame *outer = outer_frame(s, &depth);
+
+        if (outer == NULL) {
+            lsi_mutex_lock(&s->crew->running);
+        }
+        st = run_many(s, opts, fn, args, user, outer, depth, out, err);
+        if (outer == NULL) {
+            lsi_mutex_unlock(&s->crew->running);
+        }
+    }
+    lsi_scope_leave(&mode, pushed);
+    return st;
+}
+
+ls_status ls_strategy_run(ls_strategy *s, ls_replica_fn fn, ls_value *args, void *user,
+                          ls_value **out, ls_error *err)
+{
+    return ls_strategy_run_with(s, fn, args, user, NULL, out, err);
+}
+
+void ls_strategy_abort(ls_strategy *s)
+{
+    ls_error why = LS_ERROR_INIT;
+
+    if (s == NULL || s->crew == NULL) {
+        return;
+    }
+    (void)lsi_fail(&why, LS_ABORTED, -1, "the run was aborted by ls_strategy_abort()");
+    for (int i = 0; i < LSI_MAX_LEVELS; i++) {
+        lsi_level *level = atomic_load(&s->crew->levels[i]);
+
+        for (int k = 0; level != NULL && k < s->crew->n; k++) {
+            atomic_store(&level->context[k]->aborted, true);
+            lsi_comm_break(level->comm[k], &why);
+        }
+    }
+}
+
+/* ---- who and where ---- */
+
+int ls_replica_id(const ls_context *c)
+{
+    const lsi_replica *r = lsi_replica_of(c);
+
+    return r == NULL ? 0 : r->id;
+}
+
+int ls_replica_count(const ls_context *c)
+{
+    return ls_replica_strategy(c)->replicas;
+}
+
+ls_strategy *ls_replica_strategy(const ls_context *c)
+{
+    const lsi_replica *r = lsi_replica_of(c);
+
+    return r == NULL ? ls_default_strategy() : r->strategy;
+}
+
+ls_tensor *ls_replica_id_tensor(ls_context *c)
+{
+    const int32_t id = ls_replica_id(c);
+
+    return (ls_constant)(c, LS_I32, LS_SCALAR, &id);
+}
+
+ls_value *ls_value_adopt(ls_context *c, ls_value *v)
+{
+    if (v == NULL) {
+        return NULL;
+    }
+    if (lsi_failed(c)) {
+        ls_value_release(v);
+        return NULL;
+    }
+    return lsi_context_keep(c, v, release_value) ? v : NULL;
+}
+
+ls_value *ls_here_value(ls_context *c, ls_value *v, const char *file, int line)
+{
+    (void)ls_context_at(c, file, line);
+    return v;
+}

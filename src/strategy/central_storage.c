@@ -1,0 +1,42 @@
+/* CentralStorageStrategy: one copy of every variable, many replicas. */
+#include "strategy/strategy.h"
+
+static const lsi_strategy_ops ops = {
+    .kind = LSI_CENTRAL_STORAGE,
+    .name = "CentralStorageStrategy",
+    .create_variable = lsi_create_central,
+    .traits = {.should_checkpoint = true,
+               .should_save_summary = true,
+               .between_graph = true,
+               .should_init = true},
+};
+
+ls_status ls_central_storage_create(const char *devices, const char *parameter_device,
+                                    const ls_strategy_options *opts, ls_strategy **out,
+                                    ls_error *err)
+{
+    ls_runtime *rt = opts != NULL ? opts->runtime : NULL;
+    ls_device **list = NULL, *parameters = NULL;
+    int n = 0;
+    ls_status st = lsi_strategy_check("central_storage", opts, out, err);
+
+    if (st == LS_OK) {
+        st = lsi_devices_parse(rt, devices, 1, &list, &n, err);
+    }
+    if (st != LS_OK) {
+        return st;
+    }
+    parameters = n == 1 ? list[0] : ls_runtime_device(list[0]->runtime, 0);
+    if (parameter_device != NULL) {
+        st = ls_runtime_find_device(rt, parameter_device, &parameters, err);
+    }
+    if (st != LS_OK) {
+        lsi_free(list);
+        return st;
+    }
+    st = lsi_strategy_create(&ops, list, n, opts, out, err);
+    if (st == LS_OK) {
+        (*out)->parameter_device = parameters;
+    }
+    return st;
+}

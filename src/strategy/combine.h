@@ -1,0 +1,147 @@
+/*
+ * Bringing values of several devices together: where a result goes (destination.c), what
+ * is added (components.c), and how (cross_device.c and the files of its algorithms).
+ */
+#ifndef LSI_COMBINE_H
+#define LSI_COMBINE_H
+#include "replica/replica.h"
+#include "variable/variable.h"
+
+/* The caller's options, which may be NULL or an older, shorter struct, with defaults. */
+ls_communication_options lsi_communication_of(const ls_communication_options *opts);
+
+/* ---- destinations (destination.c) ---- */
+
+typedef struct lsi_destination {
+    size_t n;            /* at least 1 */
+    ls_device **devices; /* one a component of the result; may name a device twice */
+} lsi_destination;
+
+/*
+ * The devices that `d` stands for; names are looked up in `rt` (NULL: the default
+ * runtime). A list or tuple is LS_INVALID_ARGUMENT of `list_kind`; other failures are
+ * of kind value. `what` begins the message. Pairs with lsi_destination_clear().
+ */
+ls_status lsi_destination_of(const char *what, ls_value *d, ls_runtime *rt,
+                             ls_kind list_kind, lsi_destination *out, ls_error *err);
+ls_status lsi_destination_device(ls_device *device, lsi_destination *out, ls_error *err);
+void lsi_destination_clear(lsi_destination *d);
+bool lsi_destination_same(const lsi_destination *a, const lsi_destination *b);
+
+/* ---- components (components.c) ---- */
+
+/* The tensors of a leaf, one a component, each retained. */
+typedef struct lsi_components {
+    size_t n;
+    ls_tensor **t;
+} lsi_components;
+
+/*
+ * The components of a distributed leaf or variable; any other leaf is one component.
+ * Literals become tensors on `device` (NULL: the default one).
+ */
+ls_status lsi_components_of(const char *what, ls_value *leaf, ls_device *device,
+                            lsi_components *out, ls_error *err);
+void lsi_components_clear(lsi_components *p);
+
+/* `t` in the memory of `device`: itself if it is there. The result is the caller's. */
+ls_status lsi_tensor_on(ls_tensor *t, ls_device *device, ls_tensor **out, ls_error *err);
+
+/* t / by as tf.truediv has it, sparse tensors by their rows. The result is the caller's.
+ */
+ls_status lsi_tensor_divide(ls_tensor *t, int64_t by, ls_tensor **out, ls_error *err);
+
+/* A leaf with a literal, a tensor or a variable as one tensor, which is the caller's. */
+ls_status lsi_leaf_tensor(const char *what, ls_value *leaf, ls_device *device,
+                          ls_tensor **out, ls_error *err);
+
+/* True if `v` is a variable with a copy for each replica of a mirrored strategy. */
+bool lsi_variable_is_mirrored(ls_variable *v);
+
+/* ---- packs (pack.c) ---- */
+
+/* Elements [offset, offset + count) of value `value`, reduced as a part of a pack. */
+typedef struct lsi_segment {
+    size_t value;
+    size_t offset;
+    size_t count;
+    size_t pack; /* counted from 0 in the order of the plan */
+} lsi_segment;
+
+typedef struct lsi_pack_plan {
+    size_t n;
+    lsi_segment *segments;
+} lsi_pack_plan;
+
+/*
+ * Cuts the values, of counts[i] elements of dtypes[i], in `num_packs` packs a dtype; 0:
+ * each value is a pack.
+ */
+ls_status lsi_plan_split(const size_t *counts, const ls_dtype *dtypes, size_t n,
+                         int num_packs, lsi_pack_plan *out, ls_error *err);
+
+/* Groups whole values by bytes_per_pack, those at the end of the list first. */
+ls_status lsi_plan_group(const size_t *counts, const ls_dtype *dtypes, size_t n,
+                         int64_t bytes_per_pack, lsi_pack_plan *out, ls_error *err);
+void lsi_plan_clear(lsi_pack_plan *plan);
+
+/* ---- cross-device operations (cross_device.c) ---- */
+
+typedef enum lsi_cross_kind {
+    LSI_CROSS_TREE, /* the binary tree over replicas: what is chosen automatically */
+    LSI_CROSS_ONE_DEVICE,
+    LSI_CROSS_HIERARCHICAL,
+    LSI_CROSS_NCCL
+} lsi_cross_kind;
+
+struct ls_cross_device {
+    atomic_int refs;
+    lsi_cross_kind kind;
+    int num_packs;
+    ls_device *device;   /* of a reduction to one device; NULL: the destination's first */
+    ls_runtime *runtime; /* retained: of `device` */
+};
+
+/* What `s` combines values with: what it was given, or what its kind chooses. */
+const ls_cross_device *lsi_cross_device_of(const ls_strategy *s);
+
+/*
+ * LS_SUM or LS_MEAN of `n` values, all to one destination: outs[i] is that of values[i].
+ * Nothing is written to `outs` unless all succeed. Sparse parts beside dense ones are
+ * made dense.
+ */
+ls_status lsi_cross_reduce(const ls_cross_device *x, ls_reduce op, lsi_components *values,
+                           size_t n, const lsi_destination *to, int64_t bytes_per_pack,
+                           ls_value **outs, ls_error *err);
+
+/* `t` on every device of the destination: Mirrored, or plain if there is one only. */
+ls_status lsi_cross_broadcast(ls_tensor *t, const lsi_destination *to, ls_value **out,
+                              ls_error *err);
+
+/* Adds in replica order, in place of the tree (one_device_reduction.c). */
+void lsi_reduce_in_order(const void *const *from, size_t n, void *to, size_t count,
+                         ls_dtype dtype);
+
+/* The rows of sparse tensors, one after the other, on `device`. The caller's. */
+ls_status lsi_reduce_rows(const lsi_components *p, ls_device *device, ls_tensor **out,
+                          ls_error *err);
+
+/* The two devices that sum the i-th tensor of `n` devices (hierarchical.c). */
+void lsi_hierarchical_mains(size_t i, size_t n, size_t *a, size_t *b);
+
+/* The sum of n = 2, 4, ... sources in each of the n places, by way of these two. */
+void lsi_hierarchical_sum(const void *const *from, void *const *to, size_t n, size_t i,
+                          size_t count, ls_dtype dtype);
+
+/* ---- reductions of strategies (reduce_to.c) ---- */
+
+/* LS_OK for LS_SUM and LS_MEAN; else LS_INVALID_ARGUMENT of `kind`. */
+ls_status lsi_require_reduce(const char *what, ls_reduce op, ls_kind kind, ls_error *err);
+
+/* Where results go that were given no destination: the device scope's, or the host. */
+ls_device *lsi_host_device(const ls_strategy *s);
+
+/* The rows of the table of ls_strategy_reduce_to(), leaf by leaf. */
+ls_status lsi_reduce_value(ls_strategy *s, ls_reduce op, ls_value *value,
+                           const lsi_destination *to, ls_value **out, ls_error *err);
+#endif

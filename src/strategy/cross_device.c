@@ -1,0 +1,380 @@
+/* Cross-device operations: which algorithm serves a value, and the results made of it. */
+#include "strategy/combine.h"
+
+#include "op/op.h"
+
+#include <string.h>
+
+static const ls_cross_device tree = {.kind = LSI_CROSS_TREE};
+static const ls_cross_device one_device = {.kind = LSI_CROSS_ONE_DEVICE};
+
+const ls_cross_device *lsi_cross_device_of(const ls_strategy *s)
+{
+    if (s->cross_device != NULL) {
+        return s->cross_device;
+    }
+    return s->ops->kind == LSI_CENTRAL_STORAGE ? &one_device : &tree;
+}
+
+/* ---- one value: are its components alike ---- */
+
+/* A sparse component beside dense ones counts as the dense tensor it stands for. */
+static ls_status make_dense(ls_tensor **t, ls_error *err)
+{
+    const ls_shape shape = ls_tensor_shape(*t);
+    ls_tensor *dense = lsi_tensor_new((*t)->device, (ls_dtype)(*t)->dtype, &shape);
+
+    if (dense == NULL) {
+        return lsi_fail_memory(err, "a dense tensor", ls_tensor_bytes(*t));
+    }
+    const ls_status st = ls_tensor_read(*t, dense->data, ls_tensor_bytes(*t), err);
+    if (st != LS_OK) {
+        ls_tensor_release(dense);
+        return st;
+    }
+    ls_tensor_release(*t);
+    *t = dense;
+    return LS_OK;
+}
+
+static ls_status check_alike(lsi_components *p, ls_error *err)
+{
+    const ls_shape first = ls_tensor_shape(p->t[0]);
+    size_t sparse = 0;
+
+    for (size_t i = 0; i < p->n; i++) {
+        const ls_shape shape = ls_tensor_shape(p->t[i]);
+
+        if (p->t[i]->dtype != p->t[0]->dtype || !ls_shape_equal(&shape, &first)) {
+            return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                            "reduce: replica 0 has %s, replica %zu has %s; dtypes and "
+                            "shapes must agree (uneven ones are reduced over an axis)",
+                            lsi_text_of(p->t[0]).s, i, lsi_text_of(p->t[i]).s);
+        }
+        sparse += p->t[i]->values != NULL;
+    }
+    for (size_t i = 0; sparse < p->n && sparse > 0 && i < p->n; i++) {
+        const ls_status st = p->t[i]->values != NULL ? make_dense(&p->t[i], err) : LS_OK;
+
+        if (st != LS_OK) {
+            return st;
+        }
+    }
+    return lsi_reduce_check(LS_SUM, (ls_dtype)p->t[0]->dtype, err);
+}
+
+/* ---- sums ---- */
+
+/* One call of lsi_cross_reduce(). The results of value i begin at results[i * to->n]. */
+typedef struct job {
+    const ls_cross_device *x;
+    ls_reduce op;
+    lsi_components *values;
+    const lsi_destination *to;
+    int64_t bytes_per_pack;
+    ls_tensor **results;
+} job;
+
+static ls_tensor **results_of(const job *j, size_t value)
+{
+    return j->results + value * j->to->n;
+}
+
+/* One component that is where it shall go is the result already. */
+static bool is_there(const lsi_components *p, const lsi_destination *to)
+{
+    return p->n == 1 && to->n == 1 && p->t[0]->device == to->devices[0];
+}
+
+/* Components on the very devices that get the result, an even number of them. */
+static bool fits_hierarchy(const lsi_components *p, const lsi_destination *to)
+{
+    bool fits = p->n == to->n && p->n >= 2 && p->n % 2 == 0;
+
+    for (size_t i = 0; fits && i < p->n; i++) {
+        fits = p->t[i]->device == to->devices[i];
+    }
+    return fits;
+}
+
+static lsi_cross_kind kind_for(const job *j, const lsi_components *p)
+{
+    if (j->x->kind == LSI_CROSS_HIERARCHICAL && !fits_hierarchy(p, j->to)) {
+        return LSI_CROSS_ONE_DEVICE;
+    }
+    return j->x->kind;
+}
+
+/* results[0], wherever it is, in every place of the destination. */
+static ls_status spread(const lsi_destination *to, ls_tensor **results, ls_error *err)
+{
+    ls_tensor *first = results[0];
+    ls_status st = LS_OK;
+
+    results[0] = NULL;
+    for (size_t d = 0; st == LS_OK && d < to->n; d++) {
+        st = lsi_tensor_on(first, to->devices[d], &results[d], err);
+    }
+    ls_tensor_release(first);
+    return st;
+}
+
+/* The sums of a value, `n` of them, divided if a mean is asked for. */
+static ls_status divide(const job *j, size_t by, ls_tensor **sums, size_t n,
+                        ls_error *err)
+{
+    for (size_t i = 0; j->op == LS_MEAN && i < n; i++) {
+        ls_tensor *mean = NULL;
+        const ls_status st = lsi_tensor_divide(sums[i], (int64_t)by, &mean, err);
+
+        if (st != LS_OK) {
+            return st;
+        }
+        ls_tensor_release(sums[i]);
+        sums[i] = mean;
+    }
+    return LS_OK;
+}
+
+/* Where a value's sum is computed: in one place, or on every device. */
+static ls_status make_room(const job *j, size_t value, lsi_cross_kind kind, ls_error *err)
+{
+    const ls_tensor *like = j->values[value].t[0];
+    const ls_shape shape = ls_tensor_shape(like);
+    const bool everywhere = kind == LSI_CROSS_HIERARCHICAL;
+    ls_tensor **results = results_of(j, value);
+
+    for (size_t d = 0; d < (everywhere ? j->to->n : 1); d++) {
+        ls_device *device = j->to->devices[d];
+
+        if (kind == LSI_CROSS_ONE_DEVICE && j->x->device != NULL) {
+            device = j->x->device;
+        }
+        results[d] = lsi_tensor_new(device, (ls_dtype)like->dtype, &shape);
+        if (results[d] == NULL) {
+            return lsi_fail_memory(err, "a sum", ls_tensor_bytes(like));
+        }
+    }
+    return LS_OK;
+}
+
+/* Sums one segment; `from` and `at` have room for the components and the devices. */
+static void sum_segment(const job *j, lsi_cross_kind kind, size_t value,
+                        const lsi_segment *s, const void **from, void **at)
+{
+    const lsi_components *p = &j->values[value];
+    const ls_dtype dtype = (ls_dtype)p->t[0]->dtype;
+    const size_t skip = s->offset * ls_dtype_size(dtype);
+    ls_tensor **results = results_of(j, value);
+
+    for (size_t i = 0; i < p->n; i++) {
+        from[i] = (const char *)p->t[i]->data + skip;
+    }
+    if (kind == LSI_CROSS_HIERARCHICAL) {
+        for (size_t d = 0; d < j->to->n; d++) {
+            at[d] = (char *)results[d]->data + skip;
+        }
+        lsi_hierarchical_sum(from, at, p->n, s->pack, s->count, dtype);
+        return;
+    }
+    at[0] = (char *)results[0]->data + skip;
+    if (kind == LSI_CROSS_ONE_DEVICE) {
+        lsi_reduce_in_order(from, p->n, at[0], s->count, dtype);
+    } else {
+        lsi_reduce_tree(LS_SUM, from, (int)p->n, at[0], s->count, dtype);
+    }
+}
+
+/* The plan for these `n` values, which are summed in one go. */
+static ls_status make_plan(const job *j, lsi_cross_kind kind, const size_t *which,
+                           size_t n, lsi_pack_plan *plan, ls_error *err)
+{
+    size_t *counts = lsi_alloc(n, sizeof *counts);
+    ls_dtype *dtypes = lsi_alloc(n, sizeof *dtypes);
+    ls_status st = LS_OK;
+
+    if (counts == NULL || dtypes == NULL) {
+        st = lsi_fail_memory(err, "a plan of packs", n * sizeof *counts);
+        goto out;
+    }
+    for (size_t i = 0; i < n; i++) {
+        counts[i] = (size_t)j->values[which[i]].t[0]->count;
+        dtypes[i] = (ls_dtype)j->values[which[i]].t[0]->dtype;
+    }
+    if (kind == LSI_CROSS_TREE) {
+        st = lsi_plan_group(counts, dtypes, n, j->bytes_per_pack, plan, err);
+    } else {
+        const int packs = kind == LSI_CROSS_ONE_DEVICE ? 0 : j->x->num_packs;
+
+        st = lsi_plan_split(counts, dtypes, n, packs, plan, err);
+    }
+out:
+    lsi_free(counts);
+    lsi_free(dtypes);
+    return st;
+}
+
+/* Reduces `n` dense values, those numbered which[0 .. n-1], by one algorithm. */
+static ls_status reduce_dense(const job *j, lsi_cross_kind kind, const size_t *which,
+                              size_t n, ls_error *err)
+{
+    const bool everywhere = kind == LSI_CROSS_HIERARCHICAL;
+    lsi_pack_plan plan = {0, NULL};
+    const void **from = NULL;
+    size_t most = 1;
+
+    for (size_t i = 0; i < n; i++) {
+        most = LSI_MAX(most, j->values[which[i]].n);
+    }
+    void **at = lsi_alloc(j->to->n, sizeof *at);
+    from = lsi_alloc(most, sizeof *from);
+    ls_status st = from == NULL || at == NULL
+                       ? lsi_fail_memory(err, "a reduction", most * sizeof *from)
+                       : make_plan(j, kind, which, n, &plan, err);
+    for (size_t i = 0; st == LS_OK && i < n; i++) {
+        st = make_room(j, which[i], kind, err);
+    }
+    for (size_t k = 0; st == LS_OK && k < plan.n; k++) {
+        const lsi_segment *s = &plan.segments[k];
+
+        sum_segment(j, kind, which[s->value], s, from, at);
+    }
+    for (size_t i = 0; st == LS_OK && i < n; i++) {
+        ls_tensor **results = results_of(j, which[i]);
+
+        st = divide(j, j->values[which[i]].n, results, everywhere ? j->to->n : 1, err);
+        if (st == LS_OK && !everywhere) {
+            st = spread(j->to, results, err);
+        }
+    }
+    lsi_plan_clear(&plan);
+    lsi_free(from);
+    lsi_free(at);
+    return st;
+}
+
+static ls_status reduce_sparse(const job *j, size_t value, ls_error *err)
+{
+    const lsi_components *p = &j->values[value];
+    ls_tensor **results = results_of(j, value);
+    ls_status st = lsi_reduce_rows(p, j->to->devices[0], &results[0], err);
+
+    if (st == LS_OK) {
+        st = divide(j, p->n, results, 1, err);
+    }
+    return st == LS_OK ? spread(j->to, results, err) : st;
+}
+
+/* Every value by the algorithm it needs; those that share one go together. */
+static ls_status reduce_all(const job *j, size_t n, ls_error *err)
+{
+    size_t *fused = lsi_alloc(n, sizeof *fused);
+    size_t nfused = 0;
+    ls_status st = LS_OK;
+
+    if (fused == NULL) {
+        return lsi_fail_memory(err, "a reduction", n * sizeof *fused);
+    }
+    for (size_t i = 0; st == LS_OK && i < n; i++) {
+        lsi_components *p = &j->values[i];
+
+        st = check_alike(p, err);
+        if (st != LS_OK) {
+            break;
+        }
+        if (is_there(p, j->to)) {
+            results_of(j, i)[0] = ls_tensor_retain(p->t[0]);
+        } else if (p->t[0]->values != NULL) {
+            st = reduce_sparse(j, i, err);
+        } else if (kind_for(j, p) == LSI_CROSS_ONE_DEVICE) {
+            st = reduce_dense(j, LSI_CROSS_ONE_DEVICE, &i, 1, err);
+        } else {
+            fused[nfused++] = i;
+        }
+    }
+    if (st == LS_OK && nfused > 0) {
+        st = reduce_dense(j, j->x->kind, fused, nfused, err);
+    }
+    lsi_free(fused);
+    return st;
+}
+
+/* ---- results ---- */
+
+/* Tensors as a value: plain if there is one, else Mirrored. */
+static ls_status as_value(ls_tensor *const *t, size_t n, ls_value **out, ls_error *err)
+{
+    if (n == 1) {
+        return ls_value_tensor(t[0], out, err);
+    }
+    ls_value **leaves = lsi_alloc(n, sizeof(ls_value *));
+    if (leaves == NULL) {
+        return lsi_fail_memory(err, "a mirrored value", n * sizeof(ls_value *));
+    }
+    ls_status st = LS_OK;
+    for (size_t i = 0; st == LS_OK && i < n; i++) {
+        st = ls_value_tensor(t[i], &leaves[i], err);
+    }
+    if (st == LS_OK) {
+        st = ls_value_mirrored(leaves, n, out, err);
+    }
+    lsi_value_release_all(leaves, n);
+    return st;
+}
+
+static void release_tensors(ls_tensor **t, size_t n)
+{
+    for (size_t i = 0; t != NULL && i < n; i++) {
+        ls_tensor_release(t[i]);
+    }
+    lsi_free(t);
+}
+
+ls_status lsi_cross_reduce(const ls_cross_device *x, ls_reduce op, lsi_components *values,
+                           size_t n, const lsi_destination *to, int64_t bytes_per_pack,
+                           ls_value **outs, ls_error *err)
+{
+    job j = {x, op, values, to, bytes_per_pack, NULL};
+    ls_value **made = NULL;
+    size_t room;
+
+    if (n == 0) {
+        return LS_OK;
+    }
+    if (!lsi_mul_size(n, to->n, &room)) {
+        return lsi_fail_memory(err, "the results of a reduction", SIZE_MAX);
+    }
+    j.results = lsi_alloc(room, sizeof(ls_tensor *));
+    made = lsi_alloc(n, sizeof(ls_value *));
+    ls_status st = j.results == NULL || made == NULL
+                       ? lsi_fail_memory(err, "the results of a reduction",
+                                         (room + n) * sizeof(void *))
+                       : reduce_all(&j, n, err);
+    for (size_t i = 0; st == LS_OK && i < n; i++) {
+        st = as_value(results_of(&j, i), to->n, &made[i], err);
+    }
+    for (size_t i = 0; st == LS_OK && i < n; i++) {
+        outs[i] = made[i];
+        made[i] = NULL;
+    }
+    lsi_value_release_all(made, n);
+    release_tensors(j.results, room);
+    return st;
+}
+
+ls_status lsi_cross_broadcast(ls_tensor *t, const lsi_destination *to, ls_value **out,
+                              ls_error *err)
+{
+    ls_tensor **copies = lsi_alloc(to->n, sizeof(ls_tensor *));
+
+    if (copies == NULL) {
+        return lsi_fail_memory(err, "a broadcast", to->n * sizeof(ls_tensor *));
+    }
+    copies[0] = ls_tensor_retain(t);
+    ls_status st = spread(to, copies, err);
+    if (st == LS_OK) {
+        st = as_value(copies, to->n, out, err);
+    }
+    release_tensors(copies, to->n);
+    return st;
+}

@@ -1,0 +1,235 @@
+/* The cross-device operations as objects of their own: lockstep/cross_device.h. */
+#include "strategy/combine.h"
+
+#include "op/op.h"
+
+static ls_status create(lsi_cross_kind kind, int num_packs, ls_device *device,
+                        ls_cross_device **out, ls_error *err)
+{
+    if (num_packs < 0 || out == NULL) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "cross-device operations: num_packs is %d%s; 0 means that "
+                             "nothing is packed",
+                             num_packs, out == NULL ? " and out is NULL" : "");
+    }
+    ls_cross_device *x = lsi_alloc(1, sizeof *x);
+    if (x == NULL) {
+        return lsi_fail_memory(err, "cross-device operations", sizeof *x);
+    }
+    atomic_init(&x->refs, 1);
+    x->kind = kind;
+    x->num_packs = num_packs;
+    x->device = device;
+    x->runtime = device == NULL ? NULL : ls_runtime_retain(device->runtime);
+    *out = x;
+    return LS_OK;
+}
+
+ls_status ls_reduction_to_one_device_create(ls_device *device, ls_cross_device **out,
+                                            ls_error *err)
+{
+    return create(LSI_CROSS_ONE_DEVICE, 0, device, out, err);
+}
+
+ls_status ls_hierarchical_copy_create(int num_packs, ls_cross_device **out, ls_error *err)
+{
+    return create(LSI_CROSS_HIERARCHICAL, num_packs, NULL, out, err);
+}
+
+ls_status ls_nccl_all_reduce_create(int num_packs, ls_cross_device **out, ls_error *err)
+{
+    return create(LSI_CROSS_NCCL, num_packs, NULL, out, err);
+}
+
+ls_cross_device *ls_cross_device_retain(ls_cross_device *x)
+{
+    if (x != NULL) {
+        (void)atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
+    }
+    return x;
+}
+
+void ls_cross_device_release(ls_cross_device *x)
+{
+    if (x == NULL || atomic_fetch_sub_explicit(&x->refs, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    ls_runtime_release(x->runtime);
+    lsi_free(x);
+}
+
+const char *ls_cross_device_name(const ls_cross_device *x)
+{
+    static const char *const names[] = {
+        [LSI_CROSS_TREE] = "CollectiveAllReduce",
+        [LSI_CROSS_ONE_DEVICE] = "ReductionToOneDevice",
+        [LSI_CROSS_HIERARCHICAL] = "HierarchicalCopyAllReduce",
+        [LSI_CROSS_NCCL] = "NcclAllReduce",
+    };
+
+    return x == NULL ? "?" : names[x->kind];
+}
+
+const char *ls_cross_device_text(const ls_cross_device *x)
+{
+    static const char *const texts[] = {
+        [LSI_CROSS_TREE] = "adds in one binary tree over the replicas",
+        [LSI_CROSS_ONE_DEVICE] =
+            "copies everything to one device, adds in the order of replicas, copies out",
+        [LSI_CROSS_HIERARCHICAL] =
+            "adds the two halves of an even number of devices, then both; an odd number, "
+            "and results that go elsewhere, are added on one device",
+        [LSI_CROSS_NCCL] = "there is no NCCL here: adds in one binary tree over the "
+                           "replicas, on the CPU, in num_packs packs a dtype",
+    };
+
+    return x == NULL ? "?" : texts[x->kind];
+}
+
+/* Where names of devices are looked up: where the value is, or where it is added. */
+static ls_runtime *runtime_of(const ls_cross_device *x, const lsi_components *p)
+{
+    return p->n > 0 ? p->t[0]->device->runtime : x->runtime;
+}
+
+static ls_status check_call(const char *what, const ls_cross_device *x,
+                            const ls_value *value, ls_error *err)
+{
+    if (x == NULL || value == NULL || !ls_value_is_leaf(value)) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "%s: %s; a structure is combined leaf by leaf", what,
+                             x == NULL       ? "the object is NULL"
+                             : value == NULL ? "the value is NULL"
+                                             : "the value is a structure");
+    }
+    return LS_OK;
+}
+
+/* The parts of a value and where they go. On failure nothing is held. */
+static ls_status resolve(const ls_cross_device *x, ls_value *value, ls_value *destination,
+                         lsi_components *p, lsi_destination *to, ls_error *err)
+{
+    ls_status st = check_call("reduce", x, value, err);
+
+    if (st == LS_OK) {
+        st = lsi_components_of("reduce", value, x->device, p, err);
+    }
+    if (st != LS_OK) {
+        return st;
+    }
+    st = lsi_destination_of("reduce", destination, runtime_of(x, p), LS_KIND_VALUE, to,
+                            err);
+    if (st != LS_OK) {
+        lsi_components_clear(p);
+    }
+    return st;
+}
+
+/* All to one place go together, else one by one. */
+static ls_status reduce_pairs(const ls_cross_device *x, ls_reduce op,
+                              lsi_components *values, const lsi_destination *to, size_t n,
+                              int64_t bytes_per_pack, ls_value **outs, ls_error *err)
+{
+    bool together = true;
+    ls_status st = LS_OK;
+
+    for (size_t i = 1; i < n; i++) {
+        together = together && lsi_destination_same(&to[0], &to[i]);
+    }
+    if (together) {
+        return lsi_cross_reduce(x, op, values, n, to, bytes_per_pack, outs, err);
+    }
+    for (size_t i = 0; st == LS_OK && i < n; i++) {
+        st =
+            lsi_cross_reduce(x, op, &values[i], 1, &to[i], bytes_per_pack, &outs[i], err);
+    }
+    return st;
+}
+
+ls_status ls_cross_device_batch_reduce(ls_cross_device *x, ls_reduce op,
+                                       ls_value *const *values,
+                                       ls_value *const *destinations, size_t n,
+                                       const ls_communication_options *opts,
+                                       ls_value **outs, ls_error *err)
+{
+    ls_status st = lsi_require_reduce("reduce", op, LS_KIND_VALUE, err);
+    size_t ready = 0;
+
+    if (st == LS_OK) {
+        st = ls_communication_check(opts, err);
+    }
+    if (st != LS_OK || n == 0) {
+        return st;
+    }
+    if (values == NULL || destinations == NULL) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "reduce: %zu pairs of a value and a destination, but %s is "
+                             "NULL",
+                             n, values == NULL ? "values" : "destinations");
+    }
+    lsi_components *parts = lsi_alloc(n, sizeof *parts);
+    lsi_destination *to = lsi_alloc(n, sizeof *to);
+    ls_value **made = lsi_alloc(n, sizeof(ls_value *));
+    if (parts == NULL || to == NULL || made == NULL) {
+        st = lsi_fail_memory(err, "a batch of values", n * sizeof *parts);
+    }
+    for (; st == LS_OK && ready < n; ready += st == LS_OK) {
+        st = resolve(x, values[ready], destinations[ready], &parts[ready], &to[ready],
+                     err);
+    }
+    if (st == LS_OK) {
+        const int64_t bytes_per_pack = lsi_communication_of(opts).bytes_per_pack;
+
+        st = reduce_pairs(x, op, parts, to, n, bytes_per_pack, made, err);
+    }
+    for (size_t i = 0; st == LS_OK && outs != NULL && i < n; i++) {
+        outs[i] = made[i];
+        made[i] = NULL;
+    }
+    for (size_t i = 0; i < ready; i++) {
+        lsi_components_clear(&parts[i]);
+        lsi_destination_clear(&to[i]);
+    }
+    lsi_value_release_all(made, n);
+    lsi_free(parts);
+    lsi_free(to);
+    return st;
+}
+
+ls_status ls_cross_device_reduce(ls_cross_device *x, ls_reduce op, ls_value *value,
+                                 ls_value *destination,
+                                 const ls_communication_options *opts, ls_value **out,
+                                 ls_error *err)
+{
+    return ls_cross_device_batch_reduce(x, op, &value, &destination, 1, opts, out, err);
+}
+
+ls_status ls_cross_device_broadcast(ls_cross_device *x, ls_value *value,
+                                    ls_value *destination, ls_value **out, ls_error *err)
+{
+    ls_tensor *t = NULL;
+    ls_value *made = NULL;
+    lsi_destination to = {0, NULL};
+    ls_status st = check_call("broadcast", x, value, err);
+
+    if (st == LS_OK) {
+        st = lsi_leaf_tensor("broadcast", value, x->device, &t, err);
+    }
+    if (st == LS_OK) {
+        const lsi_components p = {1, &t};
+
+        st = lsi_destination_of("broadcast", destination, runtime_of(x, &p),
+                                LS_KIND_VALUE, &to, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_cross_broadcast(t, &to, &made, err);
+    }
+    if (st == LS_OK && out != NULL) {
+        *out = made;
+        made = NULL;
+    }
+    ls_value_release(made);
+    lsi_destination_clear(&to);
+    ls_tensor_release(t);
+    return st;
+}

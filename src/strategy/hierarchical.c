@@ -1,0 +1,41 @@
+/*
+ * Hierarchical copy, for machines whose devices form two halves with good links inside
+ * each (DGX-1): each half is summed on one device, the two sums meet, and the total is
+ * copied to the halves the way it came. Tensors take turns in who does the summing, so
+ * that all links are used. The order of additions is fixed by n alone: the tree over each
+ * half, then both; with n a power of two that is the tree over all.
+ */
+#include "strategy/combine.h"
+
+#include <string.h>
+
+void lsi_hierarchical_mains(size_t i, size_t n, size_t *a, size_t *b)
+{
+    *a = i % n;
+    *b = (*a + n / 2) % n;
+}
+
+void lsi_hierarchical_sum(const void *const *from, void *const *to, size_t n, size_t i,
+                          size_t count, ls_dtype dtype)
+{
+    const size_t half = n / 2;
+    const size_t bytes = count * ls_dtype_size(dtype);
+    size_t a;
+    size_t b;
+
+    lsi_hierarchical_mains(i, n, &a, &b);
+    const size_t low = a < half ? a : b; // the one of the first half
+    const size_t high = a < half ? b : a;
+    lsi_reduce_tree(LS_SUM, from, (int)half, to[low], count, dtype);
+    lsi_reduce_tree(LS_SUM, from + half, (int)half, to[high], count, dtype);
+    const void *halves[2] = {to[low], to[high]};
+    lsi_reduce_tree(LS_SUM, halves, 2, to[a], count, dtype);
+    memcpy(to[b], to[a], bytes);
+    for (size_t d = 0; d < n; d++) {
+        const size_t main = d < half ? low : high;
+
+        if (d != main) {
+            memcpy(to[d], to[main], bytes);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+/* OneDeviceStrategy: everything on one device, nothing wrapped. */
+#include "strategy/strategy.h"
+
+static const lsi_strategy_ops ops = {
+    .kind = LSI_ONE_DEVICE,
+    .name = "OneDeviceStrategy",
+    .create_variable = lsi_create_plain,
+    .traits = {.should_checkpoint = true,
+               .should_save_summary = true,
+               .should_init = true},
+};
+
+ls_status ls_one_device_create(const char *device, const ls_strategy_options *opts,
+                               ls_strategy **out, ls_error *err)
+{
+    ls_device **devices = NULL;
+    int n = 0;
+    ls_status st = lsi_strategy_check("one_device", opts, out, err);
+
+    if (st == LS_OK) {
+        st = lsi_devices_parse(opts != NULL ? opts->runtime : NULL, device, 1, &devices,
+                               &n, err);
+    }
+    if (st != LS_OK) {
+        return st;
+    }
+    if (n != 1) {
+        lsi_free(devices);
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "one_device: \"%s\" names %d devices", device, n);
+    }
+    return lsi_strategy_create(&ops, devices, n, opts, out, err);
+}

@@ -1,0 +1,68 @@
+/*
+ * ReductionToOneDevice: everything is copied to one device and added there in the order
+ * of replicas, one after the other. Any mix of devices, any number; and the same bits as
+ * TensorFlow's n-ary addition, which the tree does not give.
+ */
+#include "strategy/combine.h"
+
+#include "op/op.h"
+
+#include <string.h>
+
+void lsi_reduce_in_order(const void *const *from, size_t n, void *to, size_t count,
+                         ls_dtype dtype)
+{
+    const void *pair[2] = {to, NULL};
+
+    if (n == 1) {
+        memcpy(to, from[0], count * ls_dtype_size(dtype));
+        return;
+    }
+    lsi_reduce_tree(LS_SUM, from, 2, to, count, dtype);
+    for (size_t i = 2; i < n; i++) {
+        pair[1] = from[i];
+        lsi_reduce_tree(LS_SUM, pair, 2, to, count, dtype);
+    }
+}
+
+/* Sparse tensors are not added: their rows stand one after the other, none is merged. */
+ls_status lsi_reduce_rows(const lsi_components *p, ls_device *device, ls_tensor **out,
+                          ls_error *err)
+{
+    const ls_shape shape = ls_tensor_shape(p->t[0]);
+    ls_tensor **rows = lsi_alloc(p->n, 2 * sizeof(ls_tensor *));
+    ls_context *c = NULL;
+    ls_tensor *sparse = NULL;
+
+    if (rows == NULL) {
+        return lsi_fail_memory(err, "the rows of sparse tensors",
+                               2 * p->n * sizeof(ls_tensor *));
+    }
+    ls_status st = ls_context_open(device, &c, err);
+    if (st != LS_OK) {
+        goto out;
+    }
+    for (size_t i = 0; i < p->n; i++) {
+        rows[i] = p->t[i]->values;
+        rows[p->n + i] = p->t[i]->indices;
+    }
+    ls_tensor *values = ls_concat(c, rows, p->n, 0);
+    ls_tensor *indices = ls_concat(c, rows + p->n, p->n, 0);
+    if (values != NULL && indices != NULL) {
+        sparse = lsi_tensor_sparse(&shape, values, indices);
+        if (sparse == NULL) {
+            (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED,
+                                  "out of memory for a sparse tensor");
+        }
+    }
+    st = ls_context_finish(c, err);
+    if (st == LS_OK) {
+        *out = sparse;
+        sparse = NULL;
+    }
+out:
+    ls_tensor_release(sparse);
+    ls_context_close(c);
+    lsi_free(rows);
+    return st;
+}

@@ -1,0 +1,438 @@
+/*
+ * Reductions to a destination: what each kind of value becomes. Values that differ per
+ * replica are combined by the cross-device operations; for the others the table of
+ * docs/from-tensorflow.md says when they are themselves and when they are a mistake.
+ */
+#include "strategy/combine.h"
+
+#include "op/op.h"
+
+/* How a leaf of `s` counts. */
+typedef enum standing {
+    PLAIN,  /* one value, the same for all replicas */
+    SPREAD, /* one a replica, to be combined */
+    EQUAL   /* copies of one value */
+} standing;
+
+static standing standing_of(const ls_strategy *s, ls_value *leaf)
+{
+    ls_variable *v = ls_value_as_variable(leaf);
+
+    if (v != NULL && lsi_variable_is_mirrored(v)) {
+        return ls_variable_synchronization(v) == LS_SYNC_ON_READ ? SPREAD : EQUAL;
+    }
+    if (ls_value_kind_of(leaf) == LS_VALUE_MIRRORED) {
+        return s->ops->kind == LSI_CENTRAL_STORAGE ? SPREAD : EQUAL;
+    }
+    return ls_value_kind_of(leaf) == LS_VALUE_PER_REPLICA ? SPREAD : PLAIN;
+}
+
+/* One replica, which nothing is combined for. */
+static bool is_single(const ls_strategy *s)
+{
+    return s->ops->kind == LSI_DEFAULT || s->ops->kind == LSI_ONE_DEVICE;
+}
+
+ls_status lsi_require_reduce(const char *what, ls_reduce op, ls_kind kind, ls_error *err)
+{
+    return op == LS_SUM || op == LS_MEAN
+               ? LS_OK
+               : lsi_fail_kind(err, LS_INVALID_ARGUMENT, kind,
+                               "%s: values of replicas are combined by LS_SUM or "
+                               "LS_MEAN, not by %s",
+                               what, ls_reduce_name(op));
+}
+
+ls_device *lsi_host_device(const ls_strategy *s)
+{
+    ls_device *device = lsi_scope_device();
+
+    return device != NULL ? device : ls_runtime_device(s->runtime, 0);
+}
+
+/* A literal that is zero, whatever it is the zero of. */
+static bool is_zero(const ls_value *leaf)
+{
+    int64_t integer;
+    double number;
+    bool truth;
+
+    if (ls_value_as_int(leaf, &integer)) {
+        return integer == 0;
+    }
+    if (ls_value_as_float(leaf, &number)) {
+        return number == 0.0;
+    }
+    return ls_value_as_bool(leaf, &truth) && !truth;
+}
+
+static ls_status reduce_plain(const ls_strategy *s, ls_reduce op, ls_value *leaf,
+                              const lsi_destination *to, ls_value **out, ls_error *err)
+{
+    ls_tensor *t = NULL;
+
+    if (is_zero(leaf) || op == LS_MEAN) {
+        *out = ls_value_retain(leaf);
+        return LS_OK;
+    }
+    if (s->replicas != 1) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "reduce: a plain %s is the same on all %d replicas, so "
+                             "that its sum would count it %d times; use LS_MEAN, or "
+                             "return a value of each replica's own",
+                             ls_value_kind_name(ls_value_kind_of(leaf)), s->replicas,
+                             s->replicas);
+    }
+    ls_status st = lsi_leaf_tensor("reduce", leaf, to->devices[0], &t, err);
+    if (st == LS_OK) {
+        st = lsi_cross_broadcast(t, to, out, err);
+    }
+    ls_tensor_release(t);
+    return st;
+}
+
+static ls_status reduce_spread(const ls_strategy *s, ls_reduce op, ls_value *leaf,
+                               const lsi_destination *to, ls_value **out, ls_error *err)
+{
+    lsi_components p = {0, NULL};
+    ls_status st = lsi_components_of("reduce", leaf, to->devices[0], &p, err);
+
+    if (st == LS_OK) {
+        st = lsi_cross_reduce(lsi_cross_device_of(s), op, &p, 1, to, 0, out, err);
+    }
+    lsi_components_clear(&p);
+    return st;
+}
+
+/* What is reduced, for ls_value_map(). */
+typedef struct reduction {
+    const ls_strategy *s;
+    ls_reduce op;
+    const lsi_destination *to;
+} reduction;
+
+static ls_status reduce_leaf(ls_value *leaf, void *user, ls_value **out, ls_error *err)
+{
+    const reduction *r = user;
+
+    switch (standing_of(r->s, leaf)) {
+    case PLAIN:
+        return reduce_plain(r->s, r->op, leaf, r->to, out, err);
+    case SPREAD:
+        return reduce_spread(r->s, r->op, leaf, r->to, out, err);
+    case EQUAL:
+        break;
+    }
+    if (r->op == LS_MEAN) {
+        *out = ls_value_retain(leaf);
+        return LS_OK;
+    }
+    return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_ASSERT,
+                         "reduce: the copies of a %s are equal, so that their sum would "
+                         "count one value %d times; use LS_MEAN",
+                         ls_value_as_variable(leaf) != NULL ? "mirrored variable"
+                                                            : "Mirrored value",
+                         r->s->replicas);
+}
+
+ls_status lsi_reduce_value(ls_strategy *s, ls_reduce op, ls_value *value,
+                           const lsi_destination *to, ls_value **out, ls_error *err)
+{
+    reduction r = {s, op, to};
+
+    if (s->ops->kind == LSI_CENTRAL_STORAGE && op == LS_SUM && !ls_value_is_leaf(value)) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "reduce: %s does not sum a structure (%s); reduce its "
+                             "leaves one by one",
+                             s->ops->name, ls_value_kind_name(ls_value_kind_of(value)));
+    }
+    return ls_value_map(value, reduce_leaf, &r, out, err);
+}
+
+/* What every call checks before anything else. */
+static ls_status check_call(const char *what, const ls_strategy *s, bool given,
+                            ls_error *err)
+{
+    if (s == NULL || !given) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "%s: %s is NULL",
+                             what, s == NULL ? "the strategy" : "the value");
+    }
+    return lsi_require_cross(s, what, NULL, err);
+}
+
+/* A list or tuple stands for nothing, also where the destination is not looked at. */
+static ls_status refuse_list(const char *what, const ls_value *destination, ls_error *err)
+{
+    const ls_value_kind kind = ls_value_kind_of(destination);
+
+    if (kind == LS_VALUE_LIST || kind == LS_VALUE_TUPLE || kind == LS_VALUE_NAMED_TUPLE) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_ASSERT,
+                             "%s: the destination is a %s; a variable or a distributed "
+                             "value stands for several devices",
+                             what, ls_value_kind_name(kind));
+    }
+    return LS_OK;
+}
+
+/* Hands `made` over, or drops it if nobody asked. */
+static ls_status give(ls_value *made, ls_value **out)
+{
+    if (out != NULL) {
+        *out = made;
+    } else {
+        ls_value_release(made);
+    }
+    return LS_OK;
+}
+
+/* One pair of a batch, or all of reduce_to(). */
+static ls_status reduce_pair(ls_strategy *s, const char *what, ls_reduce op,
+                             ls_value *value, ls_value *destination, ls_value **out,
+                             ls_error *err)
+{
+    lsi_destination to = {0, NULL};
+
+    if (is_single(s)) {
+        *out = ls_value_retain(value);
+        return LS_OK;
+    }
+    ls_status st =
+        lsi_destination_of(what, destination, s->runtime, LS_KIND_ASSERT, &to, err);
+    if (st == LS_OK) {
+        st = lsi_reduce_value(s, op, value, &to, out, err);
+    }
+    lsi_destination_clear(&to);
+    return st;
+}
+
+ls_status ls_strategy_reduce_to(ls_strategy *s, ls_reduce op, ls_value *value,
+                                ls_value *destination,
+                                const ls_communication_options *opts, ls_value **out,
+                                ls_error *err)
+{
+    ls_value *made = NULL;
+    ls_status st = check_call("reduce_to", s, value != NULL, err);
+
+    if (st == LS_OK) {
+        st = refuse_list("reduce_to", destination, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_require_reduce("reduce_to", op, LS_KIND_ASSERT, err);
+    }
+    if (st == LS_OK) {
+        st = ls_communication_check(opts, err);
+    }
+    if (st == LS_OK) {
+        st = reduce_pair(s, "reduce_to", op, value, destination, &made, err);
+    }
+    return st == LS_OK ? give(made, out) : st;
+}
+
+/* ---- batches ---- */
+
+typedef struct batch {
+    ls_strategy *s;
+    ls_reduce op;
+    ls_value *const *values;
+    ls_value *const *destinations;
+    size_t n;
+    int64_t bytes_per_pack;
+} batch;
+
+/* What of a batch is combined together: those that differ per replica, to one place. */
+typedef struct together {
+    size_t n;
+    size_t *which;
+    lsi_components *parts;
+    ls_value **made;
+    lsi_destination to;
+} together;
+
+static void clear_together(together *g)
+{
+    for (size_t i = 0; g->parts != NULL && i < g->n; i++) {
+        lsi_components_clear(&g->parts[i]);
+    }
+    lsi_value_release_all(g->made, g->n);
+    lsi_destination_clear(&g->to);
+    lsi_free(g->which);
+    lsi_free(g->parts);
+}
+
+/* Takes value `i` into the group if it belongs there; else *taken is false. */
+static ls_status take(const batch *b, size_t i, together *g, bool *taken, ls_error *err)
+{
+    lsi_destination to = {0, NULL};
+
+    *taken = false;
+    if (is_single(b->s) || !ls_value_is_leaf(b->values[i]) ||
+        standing_of(b->s, b->values[i]) != SPREAD) {
+        return LS_OK;
+    }
+    ls_status st = lsi_destination_of("batch_reduce_to", b->destinations[i],
+                                      b->s->runtime, LS_KIND_ASSERT, &to, err);
+    if (st != LS_OK) {
+        return st;
+    }
+    if (g->n == 0 || lsi_destination_same(&g->to, &to)) {
+        st = lsi_components_of("batch_reduce_to", b->values[i], to.devices[0],
+                               &g->parts[g->n], err);
+        if (st == LS_OK) {
+            g->which[g->n++] = i;
+            *taken = true;
+            if (g->to.n == 0) {
+                g->to = to;
+                to = (lsi_destination){0, NULL};
+            }
+        }
+    }
+    lsi_destination_clear(&to);
+    return st;
+}
+
+static ls_status reduce_together(const batch *b, together *g, ls_value **made,
+                                 ls_error *err)
+{
+    const ls_status st = lsi_cross_reduce(lsi_cross_device_of(b->s), b->op, g->parts,
+                                          g->n, &g->to, b->bytes_per_pack, g->made, err);
+
+    for (size_t i = 0; st == LS_OK && i < g->n; i++) {
+        made[g->which[i]] = g->made[i];
+        g->made[i] = NULL;
+    }
+    return st;
+}
+
+static ls_status reduce_batch(const batch *b, ls_value **made, ls_error *err)
+{
+    together g = {0,
+                  lsi_alloc(b->n, sizeof *g.which),
+                  lsi_alloc(b->n, sizeof *g.parts),
+                  lsi_alloc(b->n, sizeof(ls_value *)),
+                  {0, NULL}};
+    ls_status st = LS_OK;
+
+    if (g.which == NULL || g.parts == NULL || g.made == NULL) {
+        st = lsi_fail_memory(err, "a batch of values", b->n * sizeof *g.parts);
+    }
+    for (size_t i = 0; st == LS_OK && i < b->n; i++) {
+        bool taken = false;
+
+        st = refuse_list("batch_reduce_to", b->destinations[i], err);
+        if (st == LS_OK) {
+            st = take(b, i, &g, &taken, err);
+        }
+        if (st == LS_OK && !taken) {
+            st = reduce_pair(b->s, "batch_reduce_to", b->op, b->values[i],
+                             b->destinations[i], &made[i], err);
+        }
+    }
+    if (st == LS_OK) {
+        st = reduce_together(b, &g, made, err);
+    }
+    clear_together(&g);
+    return st;
+}
+
+/* The arrays are there and so is every value. */
+static bool all_given(ls_value *const *values, ls_value *const *destinations, size_t n)
+{
+    bool given = n == 0 || (values != NULL && destinations != NULL);
+
+    for (size_t i = 0; given && i < n; i++) {
+        given = values[i] != NULL;
+    }
+    return given;
+}
+
+ls_status ls_strategy_batch_reduce_to(ls_strategy *s, ls_reduce op,
+                                      ls_value *const *values,
+                                      ls_value *const *destinations, size_t n,
+                                      const ls_communication_options *opts,
+                                      ls_value **outs, ls_error *err)
+{
+    ls_status st =
+        check_call("batch_reduce_to", s, all_given(values, destinations, n), err);
+
+    if (st == LS_OK) {
+        st = lsi_require_reduce("batch_reduce_to", op, LS_KIND_ASSERT, err);
+    }
+    if (st == LS_OK) {
+        st = ls_communication_check(opts, err);
+    }
+    if (st != LS_OK || n == 0) {
+        return st;
+    }
+    ls_communication_options merged = s->communication;
+    ls_communication_merge(&merged, opts);
+    const batch b = {s, op, values, destinations, n, merged.bytes_per_pack};
+    ls_value **made = lsi_alloc(n, sizeof(ls_value *));
+    if (made == NULL) {
+        return lsi_fail_memory(err, "a batch of values", n * sizeof(ls_value *));
+    }
+    st = reduce_batch(&b, made, err);
+    for (size_t i = 0; st == LS_OK && outs != NULL && i < n; i++) {
+        outs[i] = made[i];
+        made[i] = NULL;
+    }
+    lsi_value_release_all(made, n);
+    return st;
+}
+
+/* ---- broadcast ---- */
+
+/* One value on every device of the destination. */
+static ls_status broadcast(ls_strategy *s, ls_value *value, ls_value *destination,
+                           ls_value **out, ls_error *err)
+{
+    lsi_destination to = {0, NULL};
+    ls_tensor *t = NULL;
+
+    if (!ls_value_is_leaf(value) || lsi_value_is_distributed(value)) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "broadcast_to: a %s is no single value; give a tensor",
+                             ls_value_kind_name(ls_value_kind_of(value)));
+    }
+    ls_status st = lsi_destination_of("broadcast_to", destination, s->runtime,
+                                      LS_KIND_ASSERT, &to, err);
+    if (st == LS_OK) {
+        st = lsi_leaf_tensor("broadcast_to", value, to.devices[0], &t, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_cross_broadcast(t, &to, out, err);
+    }
+    ls_tensor_release(t);
+    lsi_destination_clear(&to);
+    return st;
+}
+
+ls_status ls_strategy_broadcast_to(ls_strategy *s, ls_value *value, ls_value *destination,
+                                   ls_value **out, ls_error *err)
+{
+    const ls_value_kind kind = ls_value_kind_of(value);
+    ls_value *made = NULL;
+    ls_status st = check_call("broadcast_to", s, value != NULL, err);
+
+    if (st == LS_OK) {
+        st = refuse_list("broadcast_to", destination, err);
+    }
+    if (st != LS_OK) {
+        return st;
+    }
+    if (destination == NULL || ls_value_kind_of(destination) == LS_VALUE_NONE) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_ASSERT,
+                             "broadcast_to: there is no destination");
+    }
+    if (s->ops->kind == LSI_DEFAULT) {
+        return lsi_fail(err, LS_UNIMPLEMENTED, -1,
+                        "broadcast_to: the default strategy has one replica and no "
+                        "devices of its own; the value is there already");
+    }
+    // A number stays one: which dtype it has is decided by what it is combined with.
+    if (s->ops->kind == LSI_ONE_DEVICE || kind == LS_VALUE_INT ||
+        kind == LS_VALUE_FLOAT || kind == LS_VALUE_BOOL) {
+        return give(ls_value_retain(value), out);
+    }
+    st = broadcast(s, value, destination, &made, err);
+    return st == LS_OK ? give(made, out) : st;
+}

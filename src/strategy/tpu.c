@@ -1,0 +1,16 @@
+/* TPUStrategy: its name is known, the device is not there. */
+#include "strategy/strategy.h"
+
+ls_status ls_tpu_create(const char *address, const ls_strategy_options *opts,
+                        ls_strategy **out, ls_error *err)
+{
+    const ls_status st = lsi_strategy_check("tpu", opts, out, err);
+
+    if (st != LS_OK) {
+        return st;
+    }
+    return lsi_fail(err, LS_UNAVAILABLE, -1,
+                    "tpu: no TPU at \"%s\": this build has CPU devices only; "
+                    "MirroredStrategy runs the same program on them",
+                    address == NULL ? "" : address);
+}

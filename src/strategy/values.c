@@ -1,0 +1,146 @@
+/* Values by replica: made by a function, taken apart, and where they belong. */
+#include "strategy/strategy.h"
+
+static ls_status make_each(ls_strategy *s, ls_value_maker fn, void *user, ls_value **out,
+                           ls_error *err)
+{
+    const size_t n = (size_t)s->local;
+    ls_regroup_options opts = LS_REGROUP_OPTIONS_INIT;
+    ls_value **made = lsi_alloc(n, sizeof(ls_value *));
+    ls_status st = LS_OK;
+
+    if (made == NULL) {
+        return lsi_fail_memory(err, "values", n * sizeof(ls_value *));
+    }
+    for (size_t i = 0; i < n && st == LS_OK; i++) {
+        const ls_value_context vc = {(int)i, s->replicas, s->devices[i]};
+
+        st = fn(&vc, user, &made[i], err);
+        if (st == LS_OK && made[i] == NULL) {
+            st = lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                               "values: the function gave nothing for replica %zu", i);
+        }
+    }
+    if (st == LS_OK) {
+        opts.always_wrap = true;
+        st = ls_value_regroup(made, n, &opts, out, err);
+    }
+    lsi_value_release_all(made, n);
+    return st;
+}
+
+ls_status ls_strategy_values(ls_strategy *s, ls_value_maker fn, void *user,
+                             ls_value **out, ls_error *err)
+{
+    ls_value_context vc = {0, 1, NULL};
+
+    if (s == NULL || fn == NULL || out == NULL) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "values: an argument is NULL");
+    }
+    if (s->ops->kind == LSI_MIRRORED || s->ops->kind == LSI_CENTRAL_STORAGE) {
+        return make_each(s, fn, user, out, err);
+    }
+    vc.device = s->local > 0 ? s->devices[0] : NULL;
+    return fn(&vc, user, out, err);
+}
+
+static ls_status copies_of(const ls_variable *v, ls_value **out, ls_error *err)
+{
+    const size_t n = ls_variable_components(v);
+    ls_value **items = lsi_alloc(n, sizeof(ls_value *));
+    ls_status st = LS_OK;
+
+    if (items == NULL) {
+        return lsi_fail_memory(err, "local_results", n * sizeof(ls_value *));
+    }
+    for (size_t i = 0; i < n && st == LS_OK; i++) {
+        st = ls_value_variable(ls_variable_component(v, i), &items[i], err);
+    }
+    if (st == LS_OK) {
+        st = ls_value_tuple(items, n, out, err);
+    }
+    lsi_value_release_all(items, n);
+    return st;
+}
+
+ls_status ls_strategy_local_results(ls_strategy *s, ls_value *value, ls_value **out,
+                                    ls_error *err)
+{
+    const ls_variable *v = ls_value_as_variable(value);
+
+    if (s == NULL || value == NULL || out == NULL) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "local_results: an argument is NULL");
+    }
+    if (s->ops->kind == LSI_DEFAULT || s->ops->kind == LSI_ONE_DEVICE) {
+        return ls_value_tuple(&value, 1, out, err);
+    }
+    if (v != NULL && v->components > 1) {
+        return copies_of(v, out, err);
+    }
+    if (v != NULL && (v->kind == LSI_MIRRORED_VARIABLE || v->kind == LSI_SYNC_ON_READ)) {
+        return copies_of(v, out, err);
+    }
+    return ls_value_local_results(value, (size_t)s->local, out, err);
+}
+
+ls_status ls_strategy_value_container(ls_strategy *s, ls_value *value, ls_value **out,
+                                      ls_error *err)
+{
+    ls_variable *v = ls_value_as_variable(value);
+
+    if (s == NULL || value == NULL || out == NULL) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "value_container: an argument is NULL");
+    }
+    if (v != NULL && ls_variable_container(v) != v && s->ops->kind != LSI_DEFAULT) {
+        return ls_value_variable(ls_variable_container(v), out, err);
+    }
+    *out = ls_value_retain(value);
+    return LS_OK;
+}
+
+ls_status ls_strategy_read_variable(ls_strategy *s, ls_variable *v, ls_tensor **out,
+                                    ls_error *err)
+{
+    if (s == NULL || v == NULL || out == NULL) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "read_var: an argument is NULL");
+    }
+    return ls_variable_save(v, out, err); // one copy, or the aggregate
+}
+
+ls_status ls_strategy_run_steps(ls_strategy *s, ls_replica_fn fn, void *user,
+                                ls_next_fn next, void *next_user, int64_t iterations,
+                                ls_value *initial, ls_value **out, ls_error *err)
+{
+    ls_value *last = ls_value_retain(initial);
+    ls_status st;
+
+    if (s == NULL || fn == NULL || next == NULL || iterations < 0) {
+        ls_value_release(last);
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "run_steps: an argument is NULL or the count is negative");
+    }
+    st = lsi_require_cross(s, "run_steps", NULL, err);
+    for (int64_t i = 0; i < iterations && st == LS_OK; i++) {
+        ls_value *element = NULL, *result = NULL;
+
+        st = next(next_user, &element, err);
+        if (st == LS_OK) {
+            st = ls_strategy_run(s, fn, element, user, &result, err);
+        }
+        ls_value_release(element);
+        if (st == LS_OK) {
+            ls_value_release(last);
+            last = result;
+        }
+    }
+    if (st == LS_OK && out != NULL) {
+        *out = last;
+        return LS_OK;
+    }
+    ls_value_release(last);
+    return st;
+}

@@ -1,0 +1,436 @@
+/*
+ * Assigning to variables. A plain one is written. A mirrored one is written on all of its
+ * copies: outside of replicas with the one value given; in a replica each copy by its own
+ * replica, with what the aggregation makes of everybody's values. An ON_READ one is
+ * written by each replica alone.
+ */
+#include "variable/variable.h"
+
+static const char *const names[] = {"assign", "assign_add", "assign_sub"};
+
+/* What is written: a tensor of the step, or any leaf. */
+struct source {
+    ls_tensor *tensor; /* NULL: `value` */
+    const ls_value *value;
+};
+
+static ls_tensor *fail(ls_context *c, ls_status code, ls_kind kind, const char *what,
+                       const ls_variable *v, const char *why)
+{
+    ls_error e = LS_ERROR_INIT;
+
+    (void)lsi_fail_kind(&e, code, kind, "%s: '%s' %s", what, v->name, why);
+    return lsi_context_error(c, &e);
+}
+
+ls_tensor *lsi_literal_like(ls_context *c, const ls_variable *v, const ls_value *literal)
+{
+    double x = 0;
+    int64_t i = 0;
+    bool truth = false;
+
+    if (ls_value_as_int(literal, &i)) {
+        if (v->dtype == LS_I64) { // whole numbers keep all of their digits
+            ls_tensor *exact = (ls_constant)(c, LS_I64, LS_SCALAR, &i);
+
+            return v->shape.ndim == 0 ? exact : (ls_broadcast_to)(c, exact, v->shape);
+        }
+        x = (double)i;
+    } else if (ls_value_as_bool(literal, &truth)) {
+        x = truth;
+    } else if (!ls_value_as_float(literal, &x)) {
+        return NULL;
+    }
+    return lsi_fill(c, v->dtype, &v->shape, x);
+}
+
+/* The source as one tensor for a variable; `index` chooses of a distributed value. */
+static ls_tensor *tensor_of(ls_context *c, const ls_variable *v, const struct source *s,
+                            size_t index)
+{
+    const ls_value *value = s->value;
+
+    if (s->tensor != NULL) {
+        return s->tensor;
+    }
+    if (value == NULL) {
+        return ls_context_fail(c, LS_INVALID_ARGUMENT, "assign: the value is NULL");
+    }
+    if (lsi_value_is_distributed(value)) {
+        value = value->child[index < value->size ? index : 0];
+    }
+    if (lsi_value_is_literal(value)) {
+        return lsi_literal_like(c, v, value);
+    }
+    if (value->kind == LS_VALUE_VARIABLE) {
+        ls_variable *other = ls_value_as_variable(value);
+
+        if (other->kind == LSI_MIRRORED_VARIABLE) {
+            other = other->component[index < (size_t)other->components ? index : 0];
+            return lsi_variable_peek(c, other);
+        }
+        return lsi_variable_aggregate(c, other);
+    }
+    if (value->kind != LS_VALUE_TENSOR) {
+        return fail(c, LS_INVALID_ARGUMENT, LS_KIND_TYPE, "assign", v,
+                    "takes a tensor, a number, a distributed value or a variable");
+    }
+    return lsi_context_alias(c, value->leaf.tensor);
+}
+
+static bool is_per_replica(const struct source *s)
+{
+    return s->tensor == NULL && s->value != NULL &&
+           s->value->kind == LS_VALUE_PER_REPLICA;
+}
+
+/* ---- outside of replicas ---- */
+
+/* Every copy gets the value, or its own component of a distributed one. */
+static bool put_all(ls_context *c, ls_variable *v, ls_assign_op op,
+                    const struct source *s)
+{
+    for (int i = 0; i < v->components && !lsi_failed(c); i++) {
+        (void)lsi_variable_put(c, v->component[i], op, tensor_of(c, v, s, (size_t)i));
+    }
+    return !lsi_failed(c);
+}
+
+/* x / N, truncated for integers: what each copy of a sum gets. */
+static ls_tensor *share(ls_context *c, const ls_variable *v, ls_tensor *t)
+{
+    const uint16_t recording = c->recording;
+
+    c->recording = 0;
+    t = (ls_cast)(c, (ls_div)(c, t, lsi_scalar(c, v->dtype, v->components)), v->dtype);
+    c->recording = recording;
+    return t;
+}
+
+static bool put_on_read(ls_context *c, ls_variable *v, ls_assign_op op,
+                        const struct source *s)
+{
+    struct source part = *s;
+
+    if (is_per_replica(s)) {
+        (void)fail(c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, names[op], v,
+                   "is ON_READ and cannot be given a PerReplica value outside of "
+                   "replicas; use ls_strategy_update()");
+        return false;
+    }
+    if (v->aggregation == LS_AGGREGATE_SUM) {
+        if (op != LS_ASSIGN) {
+            (void)fail(c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, names[op], v,
+                       "is a sum over replicas: outside of them it can be assigned, not "
+                       "added to");
+            return false;
+        }
+        part = (struct source){.tensor = share(c, v, tensor_of(c, v, s, 0))};
+    }
+    return !lsi_failed(c) && put_all(c, v, op, &part);
+}
+
+static bool put_cross(ls_context *c, ls_variable *v, ls_assign_op op,
+                      const struct source *s)
+{
+    if (v->kind == LSI_SYNC_ON_READ) {
+        return put_on_read(c, v, op, s);
+    }
+    if (is_per_replica(s) && v->aggregation != LS_AGGREGATE_NONE &&
+        v->kind == LSI_MIRRORED_VARIABLE) {
+        (void)fail(
+            c, LS_INVALID_ARGUMENT, LS_KIND_TYPE, names[op], v,
+            "is kept equal on all replicas and cannot be given a PerReplica value; "
+            "reduce it first");
+        return false;
+    }
+    return put_all(c, v, op, s);
+}
+
+/* ---- in a replica: what everybody writes becomes one value ---- */
+
+typedef enum offer_kind { OFFER_TENSOR, OFFER_LITERAL, OFFER_MIRRORED } offer_kind;
+
+/* What a replica shows to the others. */
+struct offer {
+    offer_kind kind;
+    const ls_tensor *tensor; /* the one it stands for: the same on all: one object */
+    const ls_value *literal;
+};
+
+static bool same_everywhere(void *const *all, int n)
+{
+    const struct offer *first = all[0];
+
+    for (int r = 1; r < n; r++) {
+        const struct offer *other = all[r];
+
+        if (first->kind != other->kind ||
+            (first->kind == OFFER_LITERAL ? !ls_value_same(first->literal, other->literal)
+                                          : first->tensor != other->tensor)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool all_zero(const ls_tensor *t)
+{
+    for (int64_t i = 0; i < t->count; i++) {
+        if (lsi_element(t, i) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One value on all replicas: used as it is, but it cannot be summed. */
+static ls_tensor *use_same(ls_context *c, const ls_variable *v, ls_assign_op op,
+                           ls_tensor *t, bool mirrored)
+{
+    if (v->aggregation != LS_AGGREGATE_SUM || t == NULL) {
+        return t;
+    }
+    if (mirrored) {
+        return fail(c, LS_INVALID_ARGUMENT, LS_KIND_ASSERT, names[op], v,
+                    "sums what replicas write; a Mirrored value is one value already");
+    }
+    if (t->values == NULL && all_zero(t)) {
+        return t;
+    }
+    return fail(c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, names[op], v,
+                "sums what replicas write, and all of them write one and the same value; "
+                "give each its own, or use MEAN");
+}
+
+static ls_tensor *reduce(ls_context *c, const ls_variable *v, ls_tensor *t)
+{
+    const uint16_t recording = c->recording;
+    const ls_reduce op = v->aggregation == LS_AGGREGATE_MEAN ? LS_MEAN : LS_SUM;
+
+    c->recording = 0;
+    t = (ls_all_reduce)(c, op, t);
+    c->recording = recording;
+    return t;
+}
+
+/* Everybody's value as the aggregation has it; the same bits on every replica. */
+static ls_tensor *aggregate(ls_context *c, ls_variable *v, ls_assign_op op,
+                            const struct source *s)
+{
+    enum { FEW = 16 };
+    const lsi_replica *r = lsi_replica_of(c);
+    const int n = lsi_replica_peers(c);
+    void *few[FEW];
+    void **all = n <= FEW ? few : lsi_alloc((size_t)n, sizeof(void *));
+    ls_tensor *t = tensor_of(c, v, s, (size_t)r->index), *out = NULL;
+    struct offer mine = {.kind = OFFER_TENSOR};
+
+    if (all == NULL || t == NULL) {
+        return t == NULL ? NULL
+                         : ls_context_fail(c, LS_RESOURCE_EXHAUSTED,
+                                           "out of memory for %s", names[op]);
+    }
+    if (s->tensor == NULL && lsi_value_is_literal(s->value)) {
+        mine.kind = OFFER_LITERAL;
+        mine.literal = s->value;
+    } else if (s->tensor == NULL && s->value->kind == LS_VALUE_MIRRORED) {
+        mine.kind = OFFER_MIRRORED;
+    } else {
+        mine.tensor = lsi_tensor_origin(t);
+    }
+    if (lsi_meet(c, names[op], (uint64_t)v->aggregation, &mine, all)) {
+        const bool same = same_everywhere(all, n);
+        const struct offer *first = all[0];
+
+        if (same) {
+            out = use_same(c, v, op, t, first->kind == OFFER_MIRRORED);
+        } else if (v->aggregation != LS_AGGREGATE_ONLY_FIRST_REPLICA) {
+            out = reduce(c, v, t);
+        } else if (first->kind == OFFER_LITERAL) {
+            out = lsi_literal_like(c, v, first->literal);
+        } else { // replica 0's tensors live until the run ends
+            ls_tensor *theirs = (ls_tensor *)first->tensor; // NOLINT: only retained
+
+            out = theirs != NULL ? lsi_context_alias(c, theirs) : t;
+        }
+        if (!lsi_failed(c)) { // what was shown stands on this stack
+            (void)lsi_meet(c, names[op], UINT64_MAX, NULL, all);
+        }
+    }
+    if (all != few) {
+        lsi_free(all);
+    }
+    return lsi_failed(c) ? NULL : out;
+}
+
+/* Central storage: the one copy is written once, by replica 0, while the others wait. */
+static ls_tensor *put_once(ls_context *c, ls_variable *v, ls_assign_op op, ls_tensor *t)
+{
+    enum { FEW = 64 };
+    const lsi_replica *r = lsi_replica_of(c);
+    void *few[FEW];
+    void **all = lsi_replica_peers(c) <= FEW
+                     ? few
+                     : lsi_alloc((size_t)lsi_replica_peers(c), sizeof(void *));
+    ls_tensor *out = NULL;
+
+    if (all == NULL) {
+        return ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for %s",
+                               names[op]);
+    }
+    if (t != NULL && t->dtype != (uint8_t)v->dtype) { // the mean of integers is not one
+        t = (ls_cast)(c, t, v->dtype);
+    }
+    if (r->index == 0) {
+        out = lsi_variable_put(c, v->component[0], op, t);
+    }
+    if (lsi_meet(c, names[op], 0, out, all)) {
+        out = all[0] != NULL ? lsi_variable_peek(c, v->component[0]) : NULL;
+        (void)lsi_meet(c, names[op], 1, NULL, all);
+    }
+    if (all != few) {
+        lsi_free(all);
+    }
+    return out;
+}
+
+static ls_tensor *put_in_replica(ls_context *c, ls_variable *v, ls_variable *here,
+                                 ls_assign_op op, const struct source *s)
+{
+    const lsi_replica *r = lsi_replica_of(c);
+
+    if (v->kind == LSI_SYNC_ON_READ) {
+        return lsi_variable_put(c, here, op, tensor_of(c, v, s, (size_t)r->index));
+    }
+    if (v->aggregation == LS_AGGREGATE_NONE) {
+        if (v->kind == LSI_AGGREGATING || v->strict) {
+            return fail(c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, names[op], v,
+                        "has no aggregation: say what becomes of several replicas' "
+                        "writes (SUM, MEAN, ONLY_FIRST_REPLICA)");
+        }
+        return lsi_variable_put(c, here, op, tensor_of(c, v, s, (size_t)r->index));
+    }
+    if (lsi_replica_peers(c) == 1) {
+        return lsi_variable_put(c, here, op, tensor_of(c, v, s, 0));
+    }
+    if (v->kind == LSI_AGGREGATING) {
+        ls_tensor *t = aggregate(c, v, op, s);
+
+        return t != NULL ? put_once(c, v, op, t) : NULL;
+    }
+    return lsi_variable_put(c, here, op, aggregate(c, v, op, s));
+}
+
+/* ---- the front doors ---- */
+
+static ls_tensor *put(ls_context *c, ls_variable *v, ls_assign_op op,
+                      const struct source *s, bool no_read)
+{
+    const lsi_mode *now = lsi_mode_now();
+    ls_error e = LS_ERROR_INIT;
+    ls_variable *here;
+
+    if (lsi_context_aborted(c)) {
+        return NULL;
+    }
+    if (v == NULL) {
+        return ls_context_fail(c, LS_INVALID_ARGUMENT, "%s: the variable is NULL",
+                               names[op]);
+    }
+    here = lsi_variable_here(v, names[op], &e);
+    if (e.code != LS_OK) {
+        return lsi_context_error(c, &e);
+    }
+    if (v->kind == LSI_PLAIN || lsi_update_id() >= 0) {
+        const int id = lsi_update_id();
+
+        return lsi_variable_put(c, here, op, tensor_of(c, v, s, id > 0 ? (size_t)id : 0));
+    }
+    if (now != NULL && !now->cross && now->strategy == v->strategy) {
+        return put_in_replica(now->context == c ? c : now->context, v, here, op, s);
+    }
+    if (!put_cross(c, v, op, s) || no_read) {
+        return NULL;
+    }
+    return lsi_variable_aggregate(c, v);
+}
+
+ls_tensor *(ls_assign)(ls_context *c, ls_variable *v, ls_tensor *value)
+{
+    const struct source s = {.tensor = value};
+
+    return put(c, v, LS_ASSIGN, &s, false);
+}
+
+ls_tensor *(ls_assign_add)(ls_context *c, ls_variable *v, ls_tensor *delta)
+{
+    const struct source s = {.tensor = delta};
+
+    return put(c, v, LS_ASSIGN_ADD, &s, false);
+}
+
+ls_tensor *(ls_assign_sub)(ls_context *c, ls_variable *v, ls_tensor *delta)
+{
+    const struct source s = {.tensor = delta};
+
+    return put(c, v, LS_ASSIGN_SUB, &s, false);
+}
+
+ls_tensor *(ls_variable_assign)(ls_context *c, ls_variable *v, ls_assign_op op,
+                                ls_value *value, bool no_read)
+{
+    const struct source s = {.value = value};
+
+    if (lsi_failed(c)) {
+        return NULL;
+    }
+    if ((unsigned)op > LS_ASSIGN_SUB || value == NULL) {
+        return ls_context_fail(c, LS_INVALID_ARGUMENT, "assign: %s",
+                               value == NULL ? "the value is NULL" : "no such operation");
+    }
+    return put(c, v, op, &s, no_read);
+}
+
+/* ---- outside of any step ---- */
+
+static ls_status write_whole(ls_variable *v, const ls_tensor *value, bool restore,
+                             ls_error *err)
+{
+    ls_context *c = NULL;
+    ls_tensor *t = (ls_tensor *)value; // NOLINT: tensors never change
+    const struct source s = {.tensor = t};
+    ls_status st = ls_context_open(v->device, &c, err);
+
+    if (st != LS_OK) {
+        return st;
+    }
+    if (restore && v->kind == LSI_SYNC_ON_READ && v->aggregation == LS_AGGREGATE_SUM) {
+        (void)put_on_read(c, v, LS_ASSIGN, &s);
+    } else if (restore && v->kind != LSI_PLAIN) {
+        (void)put_all(c, v, LS_ASSIGN, &s);
+    } else {
+        (void)put(c, v, LS_ASSIGN, &s, true);
+    }
+    st = ls_context_finish(c, err);
+    ls_context_close(c);
+    return st;
+}
+
+ls_status ls_variable_set(ls_variable *v, const ls_tensor *value, ls_error *err)
+{
+    if (v == NULL || value == NULL) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "set: %s is NULL",
+                        v == NULL ? "the variable" : "the value");
+    }
+    return write_whole(v, value, false, err);
+}
+
+ls_status ls_variable_restore(ls_variable *v, const ls_tensor *value, ls_error *err)
+{
+    if (v == NULL || value == NULL) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "restore: %s is NULL",
+                        v == NULL ? "the variable" : "the value");
+    }
+    return write_whole(v, value, true, err);
+}

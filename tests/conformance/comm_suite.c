@@ -1,0 +1,52 @@
+#include "comm_suite.h"
+
+#include "os/thread.h"
+
+struct member {
+    lst_rank rank;
+    lst_rank_fn fn;
+    lsi_thread thread;
+};
+
+static void enter(void *arg)
+{
+    struct member *m = arg;
+
+    m->fn(&m->rank);
+}
+
+void lst_run_ranks(const lst_comm_factory *f, int size, int64_t timeout_ms,
+                   lst_rank_fn fn, void *arg)
+{
+    struct member members[LST_MOST_RANKS];
+    ls_comm *comms[LST_MOST_RANKS] = {NULL};
+    ls_error err = LS_ERROR_INIT;
+
+    LST_OK(f->make(size, timeout_ms, comms, &err));
+    for (int r = 0; r < size; r++) {
+        LST_CHECK(ls_comm_rank(comms[r]) == r && ls_comm_size(comms[r]) == size);
+        LST_CHECK(strcmp(ls_comm_backend(comms[r]), f->name) == 0);
+        members[r] = (struct member){
+            .rank = {.factory = f, .comm = comms[r], .rank = r, .size = size, .arg = arg},
+            .fn = fn};
+    }
+    for (int r = 0; r < size; r++) {
+        LST_OK(lsi_thread_start(&members[r].thread, enter, &members[r], &err, "rank-%d",
+                                r));
+    }
+    for (int r = 0; r < size; r++) {
+        lsi_thread_join(&members[r].thread);
+    }
+    for (int r = 0; r < size; r++) {
+        if (!members[r].rank.released) {
+            ls_comm_release(comms[r]);
+        }
+    }
+}
+
+void lst_run_sizes(const lst_comm_factory *f, lst_rank_fn fn, void *arg)
+{
+    for (int size = 1; size <= f->most; size++) {
+        lst_run_ranks(f, size, 0, fn, arg);
+    }
+}
