@@ -14,19 +14,30 @@ enum {
     WORDS = 512
 };
 
+/* One replica's way through the network; the only one without a strategy. */
+typedef struct pass {
+    const bench_model *m;
+    ls_context *c;
+    ls_tensor *x, *y; /* its part of the batch */
+    int64_t batch;
+    size_t next; /* variable that the forward pass reads next */
+    double loss;
+} pass;
+
 struct bench_model {
     const bench_spec *spec;
     ls_device *device;
+    ls_strategy *strategy; /* NULL: one context on the device */
+    pass *passes;
+    int replicas;
     ls_context *c;
     ls_optimizer *optimizer;
-    ls_tensor *x, *y;
     ls_variable *variables[MAX_VARIABLES];
     size_t n;
-    size_t next; /* variable that the forward pass reads next */
     uint64_t random;
     ls_status status; /* first failure while it is built */
     ls_error error;
-    ls_tensor *(*forward)(bench_model *m); /* one loss an example */
+    ls_tensor *(*forward)(pass *p); /* one loss an example */
 };
 
 /* Glorot's rule for matrices and filters; biases are zero, scales one. */
@@ -100,21 +111,20 @@ static void add_norm(bench_model *m)
     add(m, LS_SHAPE(WIDTH), ZEROS);
 }
 
-/* The batch: numbers in (-1, 1), or whole ones below `below`. */
-static ls_tensor *data(bench_model *m, ls_shape shape, int below)
+/* The batch: numbers in (-1, 1), or whole ones below `below`; rows go to replicas. */
+static void data(bench_model *m, ls_shape shape, int below, bool labels)
 {
-    const int64_t count = ls_shape_count(&shape);
-    ls_tensor *t = NULL;
+    const int64_t count = ls_shape_count(&shape), rows = shape.dims[0] / m->replicas;
     float *floats;
     int32_t *ints;
 
     if (m->status != LS_OK) {
-        return NULL;
+        return;
     }
     floats = malloc((size_t)count * sizeof *floats);
     if (floats == NULL) {
         m->status = LS_RESOURCE_EXHAUSTED;
-        return NULL;
+        return;
     }
     ints = (int32_t *)(void *)floats;
     for (int64_t i = 0; i < count; i++) {
@@ -124,47 +134,57 @@ static ls_tensor *data(bench_model *m, ls_shape shape, int below)
             floats[i] = (float)(2 * uniform(m) - 1);
         }
     }
-    m->status = ls_tensor_create(m->device, below > 0 ? LS_I32 : LS_F32, shape, floats,
-                                 &t, &m->error);
+    shape.dims[0] = rows;
+    for (int r = 0; r < m->replicas && m->status == LS_OK; r++) {
+        pass *p = &m->passes[r];
+        ls_device *device = m->strategy != NULL
+                                ? ls_strategy_worker_device(m->strategy, (size_t)r)
+                                : m->device;
+
+        p->m = m;
+        p->batch = rows;
+        m->status = ls_tensor_create(device, below > 0 ? LS_I32 : LS_F32, shape,
+                                     floats + count / m->replicas * r,
+                                     labels ? &p->y : &p->x, &m->error);
+    }
     free(floats);
-    return t;
 }
 
 /* Variables are read in the order in which they were added. */
-static ls_tensor *next(bench_model *m)
+static ls_tensor *next(pass *p)
 {
-    return ls_read(m->c, m->variables[m->next++]);
+    return ls_read(p->c, p->m->variables[p->next++]);
 }
 
-static ls_tensor *dense(bench_model *m, ls_tensor *x, ls_activation activation)
+static ls_tensor *dense(pass *p, ls_tensor *x, ls_activation activation)
 {
-    ls_tensor *w = next(m), *bias = next(m);
+    ls_tensor *w = next(p), *bias = next(p);
 
-    return ls_dense(m->c, x, w, bias, activation);
+    return ls_dense(p->c, x, w, bias, activation);
 }
 
-static ls_tensor *norm(bench_model *m, ls_tensor *x)
+static ls_tensor *norm(pass *p, ls_tensor *x)
 {
-    ls_tensor *gamma = next(m), *beta = next(m);
+    ls_tensor *gamma = next(p), *beta = next(p);
 
-    return ls_layer_norm(m->c, x, gamma, beta, 1e-5);
+    return ls_layer_norm(p->c, x, gamma, beta, 1e-5);
 }
 
 /* relu commutes with the maximum: the pooling takes it over and both cost one pass. */
-static ls_tensor *conv_relu_pool(bench_model *m, ls_tensor *x)
+static ls_tensor *conv_relu_pool(pass *p, ls_tensor *x)
 {
     const ls_pool_options pool = {sizeof pool, {2, 2}, {0, 0}, LS_VALID, true};
-    ls_tensor *w = next(m), *bias = next(m);
+    ls_tensor *w = next(p), *bias = next(p);
 
-    return ls_max_pool2d(m->c, ls_conv2d(m->c, x, w, bias, NULL), &pool);
+    return ls_max_pool2d(p->c, ls_conv2d(p->c, x, w, bias, NULL), &pool);
 }
 
-static ls_tensor *mlp_forward(bench_model *m)
+static ls_tensor *mlp_forward(pass *p)
 {
-    ls_tensor *h = dense(m, m->x, LS_RELU);
+    ls_tensor *h = dense(p, p->x, LS_RELU);
 
-    h = dense(m, h, LS_RELU);
-    return ls_sparse_softmax_cross_entropy(m->c, dense(m, h, LS_LINEAR), m->y);
+    h = dense(p, h, LS_RELU);
+    return ls_sparse_softmax_cross_entropy(p->c, dense(p, h, LS_LINEAR), p->y);
 }
 
 static void mlp_build(bench_model *m)
@@ -173,16 +193,16 @@ static void mlp_build(bench_model *m)
     add_dense(m, 784, 512);
     add_dense(m, 512, 512);
     add_dense(m, 512, 10);
-    m->x = data(m, LS_SHAPE(m->spec->batch, 784), 0);
-    m->y = data(m, LS_SHAPE(m->spec->batch), 10);
+    data(m, LS_SHAPE(m->spec->batch, 784), 0, false);
+    data(m, LS_SHAPE(m->spec->batch), 10, true);
 }
 
-static ls_tensor *cnn_forward(bench_model *m)
+static ls_tensor *cnn_forward(pass *p)
 {
-    ls_tensor *h = conv_relu_pool(m, conv_relu_pool(m, m->x));
+    ls_tensor *h = conv_relu_pool(p, conv_relu_pool(p, p->x));
 
-    h = dense(m, ls_reshape(m->c, h, LS_SHAPE(-1, 1600)), LS_RELU);
-    return ls_sparse_softmax_cross_entropy(m->c, dense(m, h, LS_LINEAR), m->y);
+    h = dense(p, ls_reshape(p->c, h, LS_SHAPE(-1, 1600)), LS_RELU);
+    return ls_sparse_softmax_cross_entropy(p->c, dense(p, h, LS_LINEAR), p->y);
 }
 
 static void cnn_build_with(bench_model *m, int64_t hidden)
@@ -194,8 +214,8 @@ static void cnn_build_with(bench_model *m, int64_t hidden)
     add(m, LS_SHAPE(64), ZEROS);
     add_dense(m, 1600, hidden);
     add_dense(m, hidden, 10);
-    m->x = data(m, LS_SHAPE(m->spec->batch, 28, 28, 1), 0);
-    m->y = data(m, LS_SHAPE(m->spec->batch), 10);
+    data(m, LS_SHAPE(m->spec->batch, 28, 28, 1), 0, false);
+    data(m, LS_SHAPE(m->spec->batch), 10, true);
 }
 
 static void cnn_build(bench_model *m)
@@ -209,42 +229,41 @@ static void train_build(bench_model *m)
 }
 
 /* [batch, tokens, width] to [batch, heads, tokens, width / heads]. */
-static ls_tensor *heads(bench_model *m, ls_tensor *x)
+static ls_tensor *heads(pass *p, ls_tensor *x)
 {
     static const int perm[] = {0, 2, 1, 3};
 
-    x = ls_reshape(m->c, x, LS_SHAPE(m->spec->batch, TOKENS, HEADS, WIDTH / HEADS));
-    return ls_transpose(m->c, x, perm);
+    x = ls_reshape(p->c, x, LS_SHAPE(p->batch, TOKENS, HEADS, WIDTH / HEADS));
+    return ls_transpose(p->c, x, perm);
 }
 
-static ls_tensor *attend(bench_model *m, ls_tensor *x)
+static ls_tensor *attend(pass *p, ls_tensor *x)
 {
     static const int perm[] = {0, 2, 1, 3};
-    ls_tensor *q = heads(m, dense(m, x, LS_LINEAR));
-    ls_tensor *k = heads(m, dense(m, x, LS_LINEAR));
-    ls_tensor *v = heads(m, dense(m, x, LS_LINEAR));
-    ls_tensor *a = ls_attention(m->c, q, k, v, 0, true);
+    ls_tensor *q = heads(p, dense(p, x, LS_LINEAR));
+    ls_tensor *k = heads(p, dense(p, x, LS_LINEAR));
+    ls_tensor *v = heads(p, dense(p, x, LS_LINEAR));
+    ls_tensor *a = ls_attention(p->c, q, k, v, 0, true);
 
-    a = ls_reshape(m->c, ls_transpose(m->c, a, perm),
-                   LS_SHAPE(m->spec->batch, TOKENS, WIDTH));
-    return dense(m, a, LS_LINEAR);
+    a = ls_reshape(p->c, ls_transpose(p->c, a, perm), LS_SHAPE(p->batch, TOKENS, WIDTH));
+    return dense(p, a, LS_LINEAR);
 }
 
-static ls_tensor *gpt_forward(bench_model *m)
+static ls_tensor *gpt_forward(pass *p)
 {
-    ls_tensor *embedding = next(m), *position = next(m);
-    ls_tensor *x = ls_add(m->c, ls_gather(m->c, embedding, m->x, 0), position);
+    ls_tensor *embedding = next(p), *position = next(p);
+    ls_tensor *x = ls_add(p->c, ls_gather(p->c, embedding, p->x, 0), position);
 
     for (int b = 0; b < BLOCKS; b++) {
         ls_tensor *h;
 
-        x = ls_add(m->c, x, attend(m, norm(m, x)));
-        h = dense(m, norm(m, x), LS_GELU);
-        x = ls_add(m->c, x, dense(m, h, LS_LINEAR));
+        x = ls_add(p->c, x, attend(p, norm(p, x)));
+        h = dense(p, norm(p, x), LS_GELU);
+        x = ls_add(p->c, x, dense(p, h, LS_LINEAR));
     }
-    x = norm(m, x);
-    x = ls_dense(m->c, x, next(m), NULL, LS_LINEAR);
-    return ls_sparse_softmax_cross_entropy(m->c, x, m->y);
+    x = norm(p, x);
+    x = ls_dense(p->c, x, next(p), NULL, LS_LINEAR);
+    return ls_sparse_softmax_cross_entropy(p->c, x, p->y);
 }
 
 static void gpt_build(bench_model *m)
@@ -263,21 +282,21 @@ static void gpt_build(bench_model *m)
     }
     add_norm(m);
     add(m, LS_SHAPE(WIDTH, WORDS), GLOROT);
-    m->x = data(m, LS_SHAPE(m->spec->batch, TOKENS), WORDS);
-    m->y = data(m, LS_SHAPE(m->spec->batch, TOKENS), WORDS);
+    data(m, LS_SHAPE(m->spec->batch, TOKENS), WORDS, false);
+    data(m, LS_SHAPE(m->spec->batch, TOKENS), WORDS, true);
 }
 
-static ls_tensor *tiny_forward(bench_model *m)
+static ls_tensor *tiny_forward(pass *p)
 {
-    return ls_mean_squared_error(m->c, dense(m, m->x, LS_LINEAR), m->y);
+    return ls_mean_squared_error(p->c, dense(p, p->x, LS_LINEAR), p->y);
 }
 
 static void tiny_build(bench_model *m)
 {
     m->forward = tiny_forward;
     add_dense(m, 4, 1);
-    m->x = data(m, LS_SHAPE(m->spec->batch, 4), 0);
-    m->y = data(m, LS_SHAPE(m->spec->batch, 1), 0);
+    data(m, LS_SHAPE(m->spec->batch, 4), 0, false);
+    data(m, LS_SHAPE(m->spec->batch, 1), 0, true);
 }
 
 /* Multiply-adds of the make-train network in one example, twice over. */
@@ -312,36 +331,64 @@ static ls_status failed(const bench_model *m, ls_error *err)
     return m->status;
 }
 
-ls_status bench_model_create(ls_device *device, const char *name, bench_model **out,
-                             ls_error *err)
+static const bench_spec *find(const char *name, size_t *at)
+{
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        if (strcmp(specs[i].name, name) == 0) {
+            *at = i;
+            return &specs[i];
+        }
+    }
+    return NULL;
+}
+
+static void build(bench_model *m, size_t which)
 {
     const ls_sgd_options sgd = {.struct_size = sizeof sgd, .learning_rate = 0.001};
-    bench_model *m = NULL;
-    ls_status st;
-    size_t i = 0;
 
-    while (i < sizeof specs / sizeof *specs && strcmp(specs[i].name, name) != 0) {
-        i++;
+    builders[which](m);
+    if (m->status == LS_OK) {
+        m->status = strcmp(m->spec->name, "train") == 0
+                        ? ls_adam_create(NULL, &m->optimizer, &m->error)
+                        : ls_sgd_create(&sgd, &m->optimizer, &m->error);
     }
-    if (i == sizeof specs / sizeof *specs) {
-        return LS_NOT_FOUND;
+}
+
+static ls_status create(ls_device *device, ls_strategy *strategy, const char *name,
+                        bench_model **out, ls_error *err)
+{
+    size_t which = 0;
+    const bench_spec *spec = find(name, &which);
+    const int replicas = strategy != NULL ? ls_strategy_replicas(strategy) : 1;
+    bench_model *m;
+    ls_status st;
+
+    if (spec == NULL || spec->batch % replicas != 0) {
+        return spec == NULL ? LS_NOT_FOUND : LS_INVALID_ARGUMENT;
     }
     m = calloc(1, sizeof *m);
     if (m == NULL) {
         return LS_RESOURCE_EXHAUSTED;
     }
     m->error = (ls_error)LS_ERROR_INIT;
-    m->spec = &specs[i];
+    m->spec = spec;
     m->device = device;
+    m->strategy = ls_strategy_retain(strategy);
+    m->replicas = replicas;
     m->random = 42;
-    builders[i](m);
-    if (m->status == LS_OK) {
-        m->status = strcmp(name, "train") == 0
-                        ? ls_adam_create(NULL, &m->optimizer, &m->error)
-                        : ls_sgd_create(&sgd, &m->optimizer, &m->error);
-    }
-    if (m->status == LS_OK) {
-        m->status = ls_context_open(device, &m->c, &m->error);
+    m->passes = calloc((size_t)replicas, sizeof *m->passes);
+    m->status = m->passes == NULL ? LS_RESOURCE_EXHAUSTED : LS_OK;
+    if (m->status == LS_OK && strategy != NULL) {
+        m->status = ls_scope_enter(strategy, &m->error);
+        if (m->status == LS_OK) {
+            build(m, which);
+            ls_scope_exit(strategy);
+        }
+    } else if (m->status == LS_OK) {
+        build(m, which);
+        if (m->status == LS_OK) {
+            m->status = ls_context_open(device, &m->c, &m->error);
+        }
     }
     st = failed(m, err);
     if (st != LS_OK) {
@@ -350,6 +397,18 @@ ls_status bench_model_create(ls_device *device, const char *name, bench_model **
     }
     *out = m;
     return LS_OK;
+}
+
+ls_status bench_model_create(ls_device *device, const char *name, bench_model **out,
+                             ls_error *err)
+{
+    return create(device, NULL, name, out, err);
+}
+
+ls_status bench_model_create_on(ls_strategy *strategy, const char *name,
+                                bench_model **out, ls_error *err)
+{
+    return create(ls_strategy_worker_device(strategy, 0), strategy, name, out, err);
 }
 
 void bench_model_release(bench_model *m)
@@ -362,24 +421,63 @@ void bench_model_release(bench_model *m)
     for (size_t i = 0; i < m->n; i++) {
         ls_variable_release(m->variables[i]);
     }
-    ls_tensor_release(m->x);
-    ls_tensor_release(m->y);
+    for (int r = 0; m->passes != NULL && r < m->replicas; r++) {
+        ls_tensor_release(m->passes[r].x);
+        ls_tensor_release(m->passes[r].y);
+    }
+    free(m->passes);
+    ls_strategy_release(m->strategy);
     free(m);
+}
+
+/* Forward, backward, update; a replica's loss is its part of the mean over all. */
+static void step(bench_model *m, pass *p, ls_context *c, bool want_loss)
+{
+    ls_tape *tape = ls_tape_open(c, NULL);
+    ls_tensor *mean;
+
+    p->c = c;
+    p->next = 0;
+    mean = ls_mean(c, m->forward(p), NULL, 0, false);
+    if (m->replicas > 1) {
+        mean = ls_mul(c, mean, ls_constant_f32(c, 1.0F / (float)m->replicas));
+    }
+    ls_optimizer_minimize(c, m->optimizer, tape, mean, m->variables, m->n);
+    p->loss = want_loss ? ls_item(c, mean) : 0;
+}
+
+struct ask {
+    bench_model *m;
+    bool want_loss;
+};
+
+static ls_value *replica_step(ls_context *c, ls_value *args, void *user)
+{
+    const struct ask *a = user;
+
+    (void)args;
+    step(a->m, &a->m->passes[ls_replica_id(c)], c, a->want_loss);
+    return NULL;
 }
 
 ls_status bench_model_step(bench_model *m, double *loss, ls_error *err)
 {
-    ls_context *c = m->c;
-    ls_tape *tape = ls_tape_open(c, NULL);
-    ls_tensor *mean;
+    struct ask a = {m, loss != NULL};
+    ls_status st;
 
-    m->next = 0;
-    mean = ls_mean(c, m->forward(m), NULL, 0, false);
-    ls_optimizer_minimize(c, m->optimizer, tape, mean, m->variables, m->n);
-    if (loss != NULL) {
-        *loss = ls_item(c, mean);
+    if (m->strategy != NULL) {
+        st = ls_strategy_run(m->strategy, replica_step, NULL, &a, NULL, err);
+    } else {
+        step(m, m->passes, m->c, loss != NULL);
+        st = ls_context_finish(m->c, err);
     }
-    return ls_context_finish(c, err);
+    if (loss != NULL) {
+        *loss = 0;
+        for (int r = 0; r < m->replicas; r++) {
+            *loss += m->passes[r].loss;
+        }
+    }
+    return st;
 }
 
 ls_variable *const *bench_model_variables(const bench_model *m, size_t *n)

@@ -24,6 +24,10 @@ const bench_spec *bench_specs(size_t *n);
 /* Makes model `name` and one batch of its data on `device`. */
 ls_status bench_model_create(ls_device *device, const char *name, bench_model **out,
                              ls_error *err);
+
+/* The same on every replica of a strategy, with a part of the same batch each. */
+ls_status bench_model_create_on(ls_strategy *strategy, const char *name,
+                                bench_model **out, ls_error *err);
 void bench_model_release(bench_model *m); /* NULL is allowed */
 
 /* One training step on the batch; `loss` (NULL: not asked for) is the one before it. */

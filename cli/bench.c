@@ -127,16 +127,17 @@ ls_status bench_window(const bench_options *o, ls_status (*fn)(void *arg, ls_err
     return LS_OK;
 }
 
-static const char *const kinds[] = {"op", "step"};
+static const char *const kinds[] = {"op", "step", "collective"};
 
 static int kind_help(void)
 {
-    printf("usage: lockstep bench op|step [options]\n"
+    printf("usage: lockstep bench op|step|collective [options]\n"
            "\n"
            "  op                 products, convolutions and pooling, the cost of a call\n"
            "  step               whole training steps\n"
+           "  collective         sums over ranks, beside what the memory gives\n"
            "\n"
-           "'lockstep bench op --help' and 'lockstep bench step --help' say more.\n");
+           "'lockstep bench op --help' and so on say more.\n");
     return CLI_OK;
 }
 
@@ -149,11 +150,20 @@ static const char step_text[] =
     "Measures training steps of five networks (mlp, cnn, gpt, tiny, train) in short\n"
     "windows, in turn with the fused multiply-add peak of the cores in use; `train`,\n"
     "the network of `make train`, also in turn with the same step in bare oneDNN calls.\n"
-    "Counts what a steady step takes from the system: it should be nothing.\n";
+    "Counts what a steady step takes from the system: it should be nothing. With\n"
+    "--replicas, the same batch on N replicas in turn with one replica on one core.\n";
 
-int cli_bench(int argc, char **argv)
+static const char collective_text[] =
+    "Measures all-reduces between threads of one process, from 4 bytes to 256 MiB, in\n"
+    "short windows, in turn with a plain copy by as many threads and with the round "
+    "trip\n"
+    "of two threads that spin. Sums are checked before they are timed. Both ways to "
+    "wait\n"
+    "are measured: spinning first, and parking at once. Figures are medians.\n";
+
+static int run_op_or_step(int argc, char **argv, bool op)
 {
-    bench_options o = {false, NULL, 0, 0, false};
+    bench_options o = {0};
     const cli_option options[] = {
         {"--json", NULL, CLI_FLAG, &o.json, "print a JSON object a line"},
         {"--filter", "NAME", CLI_TEXT, &o.filter, "only those with NAME in their name"},
@@ -161,24 +171,15 @@ int cli_bench(int argc, char **argv)
         {"--seconds", "S", CLI_SECONDS, &o.seconds, "length of a window, of nine each"},
         {"--cpu-time", NULL, CLI_FLAG, &o.cpu_time,
          "count CPU time of one thread: for cores that others use, too"},
+        {"--replicas", "N", CLI_COUNT, &o.replicas,
+         "N replicas of one thread, beside one replica"},
     };
-    const bool op = argc > 1 && strcmp(argv[1], "op") == 0;
+    const size_t all = sizeof options / sizeof *options;
     const cli_usage usage = {op ? "lockstep bench op" : "lockstep bench step",
-                             op ? op_text : step_text, options,
-                             sizeof options / sizeof *options};
+                             op ? op_text : step_text, options, op ? all - 1 : all};
     int status = CLI_OK;
 
-    if (argc < 2) {
-        fprintf(stderr, "lockstep bench: op or step?\nTry 'lockstep bench --help'.\n");
-        return CLI_USAGE;
-    }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        return kind_help();
-    }
-    if (!op && strcmp(argv[1], "step") != 0) {
-        return cli_unknown("lockstep bench", "benchmark", argv[1], kinds, 2);
-    }
-    if (!cli_parse(&usage, argc - 1, argv + 1, &status)) {
+    if (!cli_parse(&usage, argc, argv, &status)) {
         return status;
     }
     if (o.cpu_time && o.threads > 1) {
@@ -186,5 +187,48 @@ int cli_bench(int argc, char **argv)
                 usage.command);
         return CLI_USAGE;
     }
+    if (o.replicas > 0) {
+        return bench_replicas(&o);
+    }
     return op ? bench_op(&o) : bench_step(&o);
+}
+
+static int run_collective(int argc, char **argv)
+{
+    bench_options o = {0};
+    const cli_option options[] = {
+        {"--json", NULL, CLI_FLAG, &o.json, "print a JSON object a line"},
+        {"--filter", "NAME", CLI_TEXT, &o.filter, "only sizes with NAME in their name"},
+        {"--local", NULL, CLI_FLAG, &o.local,
+         "between threads of this process (default)"},
+        {"--ranks", "N", CLI_COUNT, &o.ranks, "threads that take part (default: 2)"},
+        {"--seconds", "S", CLI_SECONDS, &o.seconds, "length of a window, of nine each"},
+    };
+    const cli_usage usage = {"lockstep bench collective", collective_text, options,
+                             sizeof options / sizeof *options};
+    int status = CLI_OK;
+
+    return cli_parse(&usage, argc, argv, &status) ? bench_collective(&o) : status;
+}
+
+int cli_bench(int argc, char **argv)
+{
+    const char *kind = argc > 1 ? argv[1] : "";
+
+    if (argc < 2) {
+        fprintf(stderr, "lockstep bench: op, step or collective?\n"
+                        "Try 'lockstep bench --help'.\n");
+        return CLI_USAGE;
+    }
+    if (strcmp(kind, "--help") == 0 || strcmp(kind, "-h") == 0) {
+        return kind_help();
+    }
+    if (strcmp(kind, "collective") == 0) {
+        return run_collective(argc - 1, argv + 1);
+    }
+    if (strcmp(kind, "op") != 0 && strcmp(kind, "step") != 0) {
+        return cli_unknown("lockstep bench", "benchmark", kind, kinds,
+                           sizeof kinds / sizeof *kinds);
+    }
+    return run_op_or_step(argc - 1, argv + 1, strcmp(kind, "op") == 0);
 }

@@ -20,10 +20,15 @@ typedef struct bench_options {
     int threads;        /* 0: one, and all cores */
     double seconds;     /* of a window; 0: the default of the benchmark */
     bool cpu_time;      /* of one thread, by its CPU time */
+    int replicas;       /* step: beside one replica; 0: no strategy */
+    int ranks;          /* collective: of a group; 0: two */
+    bool local;         /* collective: threads of this process */
 } bench_options;
 
 int bench_op(const bench_options *o);
 int bench_step(const bench_options *o);
+int bench_replicas(const bench_options *o);
+int bench_collective(const bench_options *o);
 
 /* Whether `name` is asked for. */
 bool bench_wanted(const bench_options *o, const char *name);

@@ -7,7 +7,7 @@
 
 static const cli_command commands[] = {
     {"info", "show version, devices, modules and settings", cli_info},
-    {"bench", "measure operations and training steps", cli_bench},
+    {"bench", "measure operations, training steps and collectives", cli_bench},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

@@ -1,11 +1,11 @@
 /*
  * Trains the convolutional network of TensorFlow's custom-training tutorial on
- * Fashion-MNIST, on one device:
+ * Fashion-MNIST, mirrored over all cores:
  *
  *     Conv 32 3x3 relu, max pool 2, Conv 64 3x3 relu, max pool 2, Dense 64 relu, Dense 10
  *
- * Adam 0.001, batches of 64. After five epochs about nine of ten test images are named
- * right. `train --help` lists the options.
+ * Adam 0.001, batches of 64 a replica. After five epochs about nine of ten test images
+ * are named right. `train --help` lists the options.
  */
 #include "idx.h"
 #include "progress.h"
@@ -27,8 +27,7 @@ enum { VARIABLES = 8, FLAT = 5 * 5 * 64, TEST_BATCH = 500 };
 
 struct options {
     const char *data;
-    const char *device;
-    long epochs, batch, seed, threads;
+    long epochs, batch, seed, replicas, threads;
 };
 
 /* Filters and matrices stand at even places, each with its bias after it. */
@@ -37,7 +36,18 @@ struct model {
     ls_optimizer *adam;
 };
 
-/* One batch on its way to the device, in memory that is used again. */
+struct batch;
+
+/* What replicas work on: samples order[0 .. count-1] of a set; NULL: as they stand. */
+struct work {
+    struct model *model;
+    const idx_set *set;
+    const uint32_t *order;
+    size_t first, count;
+    struct batch *batches; // one a replica
+};
+
+/* One replica's part of it on its way to the device, in memory that is used again. */
 struct batch {
     float *pixels;
     int32_t *labels;
@@ -55,8 +65,8 @@ static uint64_t next_random(uint64_t *state)
 }
 
 /* As Keras begins: Glorot's uniform rule for filters and matrices, zeros for biases. */
-static ls_status make_variable(ls_device *device, const char *name, ls_shape shape,
-                               uint64_t *random, ls_variable **out, ls_error *err)
+static ls_status make_variable(const char *name, ls_shape shape, uint64_t *random,
+                               ls_variable **out, ls_error *err)
 {
     const int64_t count = ls_shape_count(&shape);
     ls_variable_options options = LS_VARIABLE_OPTIONS_INIT;
@@ -81,7 +91,7 @@ static ls_status make_variable(ls_device *device, const char *name, ls_shape sha
         }
     }
     options.name = name;
-    LS_TRY(ls_tensor_create(device, LS_F32, shape, p, &value, err));
+    LS_TRY(ls_tensor_create(NULL, LS_F32, shape, p, &value, err));
     LS_TRY(ls_variable_create(value, &options, out, err));
 out:
     ls_tensor_release(value);
@@ -89,8 +99,8 @@ out:
     return st;
 }
 
-static ls_status make_model(ls_device *device, uint64_t *random, struct model *m,
-                            ls_error *err)
+/* In the strategy's scope every variable has a copy on each device. */
+static ls_status make_model(uint64_t *random, struct model *m, ls_error *err)
 {
     const struct {
         const char *name;
@@ -107,8 +117,8 @@ static ls_status make_model(ls_device *device, uint64_t *random, struct model *m
     };
 
     for (int i = 0; i < VARIABLES; i++) {
-        const ls_status st = make_variable(device, parts[i].name, parts[i].shape, random,
-                                           &m->variables[i], err);
+        const ls_status st =
+            make_variable(parts[i].name, parts[i].shape, random, &m->variables[i], err);
 
         if (st != LS_OK) {
             return st;
@@ -166,32 +176,78 @@ static size_t count_right(ls_context *c, ls_tensor *logits, const struct batch *
     return right;
 }
 
-static ls_status train_step(ls_context *c, struct model *m, const struct batch *b,
-                            double *loss, size_t *right, ls_error *err)
+/* This replica's share of the work. */
+static void gather(const struct work *w, int replica, int replicas, struct batch *b)
 {
+    const size_t begin = w->count * (size_t)replica / (size_t)replicas;
+    const size_t end = w->count * ((size_t)replica + 1) / (size_t)replicas;
+
+    for (size_t i = begin; i < end; i++) {
+        const size_t at = w->first + i;
+        const size_t sample = w->order != NULL ? w->order[at] : at;
+
+        memcpy(b->pixels + (i - begin) * IDX_PIXELS, w->set->pixels + sample * IDX_PIXELS,
+               IDX_PIXELS * sizeof *b->pixels);
+        b->labels[i - begin] = w->set->labels[sample];
+    }
+    b->count = end - begin;
+}
+
+/* What a replica tells: its part of the loss, and how many it named right. */
+static ls_value *report(ls_context *c, double loss, size_t right)
+{
+    const float numbers[] = {(float)loss, (float)right};
+
+    return ls_value_of(c, ls_constant(c, LS_F32, LS_SHAPE(2), numbers));
+}
+
+/* Runs on every replica with its part of the batch. */
+static ls_value *train_step(ls_context *c, ls_value *args, void *user)
+{
+    struct work *w = user;
+    struct model *m = w->model;
+    struct batch *b = &w->batches[ls_replica_id(c)];
+
+    (void)args;
+    gather(w, ls_replica_id(c), ls_replica_count(c), b);
     ls_tensor *x = images_of(c, b);
     ls_tensor *y = ls_constant(c, LS_I32, LS_SHAPE((int64_t)b->count), b->labels);
     ls_tape *tape = ls_tape_open(c, NULL);
     ls_tensor *logits = forward(c, m, x);
     ls_tensor *losses = ls_sparse_softmax_cross_entropy(c, logits, y);
-    ls_tensor *mean = ls_mean(c, losses, NULL, 0, false);
+    ls_tensor *loss = ls_average_loss(c, losses, NULL, (int64_t)w->count);
 
-    ls_optimizer_minimize(c, m->adam, tape, mean, m->variables, VARIABLES);
-    *loss = ls_item(c, mean) * (double)b->count;
-    *right = count_right(c, logits, b);
-    return ls_context_finish(c, err); // the first failure of the step, with its line
+    ls_optimizer_minimize(c, m->adam, tape, loss, m->variables, VARIABLES); // sums, steps
+    return report(c, ls_item(c, loss) * (double)w->count, count_right(c, logits, b));
 }
 
-/* Collects the samples order[0..count-1] of `set`. */
-static void gather(const idx_set *set, const uint32_t *order, size_t count,
-                   struct batch *b)
+static ls_value *test_step(ls_context *c, ls_value *args, void *user)
 {
-    for (size_t i = 0; i < count; i++) {
-        memcpy(b->pixels + i * IDX_PIXELS, set->pixels + (size_t)order[i] * IDX_PIXELS,
-               IDX_PIXELS * sizeof *b->pixels);
-        b->labels[i] = set->labels[order[i]];
-    }
-    b->count = count;
+    struct work *w = user;
+    struct batch *b = &w->batches[ls_replica_id(c)];
+
+    (void)args;
+    gather(w, ls_replica_id(c), ls_replica_count(c), b);
+    return report(c, 0, count_right(c, forward(c, w->model, images_of(c, b)), b));
+}
+
+/* One step on all replicas; their reports added up. */
+static ls_status step(ls_strategy *strategy, ls_replica_fn fn, struct work *w,
+                      double *loss, size_t *right, ls_error *err)
+{
+    ls_value *each = NULL, *sum = NULL;
+    float numbers[2] = {0, 0};
+    ls_status st;
+
+    LS_TRY(ls_strategy_run(strategy, fn, NULL, w, &each, err));
+    LS_TRY(ls_strategy_reduce(strategy, LS_SUM, each, LS_NO_AXIS, &sum, err));
+    LS_TRY(ls_tensor_read(ls_value_as_tensor(sum), numbers, sizeof numbers, err));
+    *loss = (double)numbers[0];
+    *right = (size_t)numbers[1];
+out:
+    ls_value_release(each);
+    ls_value_release(sum);
+    return st;
 }
 
 static void shuffle(uint32_t *order, size_t n, uint64_t *random)
@@ -205,94 +261,139 @@ static void shuffle(uint32_t *order, size_t n, uint64_t *random)
     }
 }
 
-static ls_status train(ls_context *c, struct model *m, const idx_set *set,
-                       const struct options *o, uint64_t *random, ls_error *err)
+static ls_status train(ls_strategy *strategy, struct work *w, const struct options *o,
+                       uint64_t *random, ls_error *err)
 {
-    const size_t size = (size_t)o->batch;
-    uint32_t *order = malloc(set->count * sizeof *order);
-    struct batch b = {malloc(size * IDX_PIXELS * sizeof *b.pixels),
-                      malloc(size * sizeof *b.labels), 0};
+    const size_t size = (size_t)(o->batch * ls_strategy_replicas(strategy));
+    uint32_t *order = malloc(w->set->count * sizeof *order);
     ls_status st = LS_OK;
     progress shown;
 
-    if (order == NULL || b.pixels == NULL || b.labels == NULL) {
-        st = LS_RESOURCE_EXHAUSTED;
-        goto out;
+    if (order == NULL) {
+        return LS_RESOURCE_EXHAUSTED;
     }
-    for (size_t i = 0; i < set->count; i++) {
+    for (size_t i = 0; i < w->set->count; i++) {
         order[i] = (uint32_t)i;
     }
-    progress_start(&shown, (int)o->epochs, set->count);
+    w->order = order;
+    progress_start(&shown, (int)o->epochs, w->set->count);
     for (int epoch = 1; epoch <= o->epochs; epoch++) {
-        shuffle(order, set->count, random);
+        shuffle(order, w->set->count, random);
         progress_epoch(&shown, epoch);
-        for (size_t at = 0; at < set->count; at += size) {
-            const size_t left = set->count - at;
+        for (w->first = 0; w->first < w->set->count; w->first += size) {
+            const size_t left = w->set->count - w->first;
             double loss = 0;
             size_t right = 0;
 
-            gather(set, order + at, left < size ? left : size, &b);
-            LS_TRY(train_step(c, m, &b, &loss, &right, err));
-            progress_add(&shown, b.count, loss, right);
+            w->count = left < size ? left : size;
+            LS_TRY(step(strategy, train_step, w, &loss, &right, err));
+            progress_add(&shown, w->count, loss, right);
         }
         progress_epoch_end(&shown);
     }
 out:
     free(order);
-    free(b.pixels);
-    free(b.labels);
+    w->order = NULL;
     return st;
 }
 
-/* The share of `set` that is named right. */
-static ls_status test(ls_context *c, const struct model *m, const idx_set *set,
+/* The share of the set that is named right. */
+static ls_status test(ls_strategy *strategy, struct work *w, size_t size,
                       double *accuracy, ls_error *err)
 {
     size_t right = 0;
+    ls_status st = LS_OK;
 
-    for (size_t at = 0; at < set->count; at += TEST_BATCH) {
-        const size_t left = set->count - at;
-        const struct batch b = {set->pixels + at * IDX_PIXELS, set->labels + at,
-                                left < TEST_BATCH ? left : TEST_BATCH};
-        ls_status st;
+    for (w->first = 0; w->first < w->set->count && st == LS_OK; w->first += size) {
+        const size_t left = w->set->count - w->first;
+        double loss = 0;
+        size_t some = 0;
 
-        right += count_right(c, forward(c, m, images_of(c, &b)), &b);
-        st = ls_context_finish(c, err);
-        if (st != LS_OK) {
-            return st;
+        w->count = left < size ? left : size;
+        st = step(strategy, test_step, w, &loss, &some, err);
+        right += some;
+    }
+    *accuracy = (double)right / (double)w->set->count;
+    return st;
+}
+
+static void release_batches(struct batch *batches, int n)
+{
+    for (int i = 0; batches != NULL && i < n; i++) {
+        free(batches[i].pixels);
+        free(batches[i].labels);
+    }
+    free(batches);
+}
+
+/* Memory for the part of each replica; NULL: there is none. */
+static struct batch *make_batches(int n, size_t rows)
+{
+    struct batch *batches = calloc((size_t)n, sizeof *batches);
+
+    for (int i = 0; batches != NULL && i < n; i++) {
+        batches[i].pixels = malloc(rows * IDX_PIXELS * sizeof *batches[i].pixels);
+        batches[i].labels = malloc(rows * sizeof *batches[i].labels);
+        if (batches[i].pixels == NULL || batches[i].labels == NULL) {
+            release_batches(batches, n);
+            return NULL;
         }
     }
-    *accuracy = (double)right / (double)set->count;
-    return LS_OK;
+    return batches;
+}
+
+/* A strategy with a replica on each of `replicas` logical devices (0: one a core). */
+static ls_status make_strategy(const struct options *o, ls_runtime **rt,
+                               ls_strategy **strategy, ls_error *err)
+{
+    ls_runtime_options devices = LS_RUNTIME_OPTIONS_INIT;
+    ls_strategy_options options = LS_STRATEGY_OPTIONS_INIT;
+    const long cores = ls_device_threads(ls_runtime_device(NULL, 0));
+    ls_status st;
+
+    devices.logical_cpus = (int)(o->replicas > 0 ? o->replicas : cores);
+    devices.threads = (int)o->threads;
+    LS_TRY(ls_runtime_create(&devices, rt, err));
+    options.runtime = *rt;
+    LS_TRY(ls_mirrored_create(NULL, &options, strategy, err)); // NULL: all of them
+out:
+    return st;
 }
 
 static ls_status run(const struct options *o, const idx_set *train_set,
                      const idx_set *test_set, ls_error *err)
 {
-    ls_runtime_options options = LS_RUNTIME_OPTIONS_INIT;
     ls_runtime *rt = NULL;
-    ls_device *device = NULL;
-    ls_context *c = NULL;
+    ls_strategy *strategy = NULL;
     struct model m;
+    struct work w = {&m, train_set, NULL, 0, 0, NULL};
     uint64_t random = (uint64_t)o->seed;
+    const size_t rows = o->batch > TEST_BATCH ? (size_t)o->batch : TEST_BATCH;
     double accuracy = 0;
+    int n = 0;
     ls_status st;
 
     memset(&m, 0, sizeof m);
-    options.threads = (int)o->threads;
-    LS_TRY(ls_runtime_create(&options, &rt, err));
-    LS_TRY(ls_runtime_find_device(rt, o->device, &device, err));
-    LS_TRY(ls_context_open(device, &c, err));
-    LS_TRY(make_model(device, &random, &m, err));
-    printf("%zu images, batches of %ld, %s, %d thread%s\n", train_set->count, o->batch,
-           ls_device_name(device), ls_device_threads(device),
-           ls_device_threads(device) == 1 ? "" : "s");
-    LS_TRY(train(c, &m, train_set, o, &random, err));
-    LS_TRY(test(c, &m, test_set, &accuracy, err));
+    LS_TRY(make_strategy(o, &rt, &strategy, err));
+    n = ls_strategy_replicas(strategy);
+    LS_TRY(ls_scope_enter(strategy, err));
+    st = make_model(&random, &m, err);
+    ls_scope_exit(strategy);
+    LS_TRY(st);
+    w.batches = make_batches(n, rows);
+    LS_TRY(w.batches == NULL ? LS_RESOURCE_EXHAUSTED : LS_OK);
+    printf("%zu images, %d replica%s, batches of %ld each, %d thread%s\n",
+           train_set->count, n, n == 1 ? "" : "s", o->batch,
+           ls_device_threads(ls_strategy_worker_device(strategy, 0)),
+           ls_device_threads(ls_strategy_worker_device(strategy, 0)) == 1 ? "" : "s");
+    LS_TRY(train(strategy, &w, o, &random, err));
+    w.set = test_set;
+    LS_TRY(test(strategy, &w, TEST_BATCH, &accuracy, err));
     printf("test accuracy %.4f\n", accuracy);
 out:
-    ls_context_close(c);
+    release_batches(w.batches, n);
     release_model(&m);
+    ls_strategy_release(strategy);
     ls_runtime_release(rt);
     return st;
 }
@@ -302,10 +403,10 @@ static const char help[] =
     "\n"
     "  --data DIR     folder of the four IDX files (/usr/share/datasets/fashion-mnist)\n"
     "  --epochs N     how often all images are seen (5)\n"
-    "  --batch N      images of one step (64)\n"
+    "  --batch N      images of one replica's step (64)\n"
     "  --seed S       of the first weights and of the order (0)\n"
-    "  --threads N    threads of the device (0: all cores)\n"
-    "  --device NAME  device to train on (CPU:0)\n"
+    "  --replicas N   replicas, each on a device of its own (0: one a core)\n"
+    "  --threads N    threads of each device (0: its share of the cores)\n"
     "  --help         this text\n";
 
 /* A whole number from `least` to `most`; -1 after a complaint. */
@@ -331,10 +432,10 @@ static int parse(int argc, char **argv, struct options *o)
         long *number, least, most;
     } known[] = {
         {"--data", &o->data, NULL, 0, 0},
-        {"--device", &o->device, NULL, 0, 0},
         {"--epochs", NULL, &o->epochs, 1, 100000},
         {"--batch", NULL, &o->batch, 1, 65536},
         {"--seed", NULL, &o->seed, 0, 2147483647},
+        {"--replicas", NULL, &o->replicas, 0, 256},
         {"--threads", NULL, &o->threads, 0, 4096},
     };
     const size_t count = sizeof known / sizeof *known;
@@ -370,7 +471,7 @@ static int parse(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
-    struct options o = {"/usr/share/datasets/fashion-mnist", "CPU:0", 5, 64, 0, 0};
+    struct options o = {"/usr/share/datasets/fashion-mnist", 5, 64, 0, 0, 0};
     idx_set train_set = {0, NULL, NULL}, test_set = {0, NULL, NULL};
     ls_error err = LS_ERROR_INIT;
     char why[1280] = "";

@@ -123,6 +123,9 @@ const char *ls_error_python(const ls_error *err)
     if (err == NULL || err->code == LS_OK) {
         return "";
     }
+    if (err->code == LS_UNIMPLEMENTED && err->kind == LS_KIND_RUNTIME) {
+        return "NotImplementedError"; // in Python it is a RuntimeError
+    }
     switch (err->kind) {
     case LS_KIND_VALUE:
         return "ValueError";

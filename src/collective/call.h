@@ -57,6 +57,7 @@ typedef struct lsi_call {
     ls_reduce op;
     ls_dtype dtype;
     int peer;     /* the root, or the other side of send and recv; -1 */
+    size_t size;  /* bytes of an element */
     size_t count; /* as the caller counts; of all pieces */
     const void *from;
     void *to;
@@ -66,6 +67,7 @@ typedef struct lsi_call {
     const lsi_comm_piece *pieces;
     lsi_algorithm algorithm;
     int subdivisions;
+    size_t inlined;  /* lsi_inline_size() of it */
     const char *tag; /* of a meeting */
     uint64_t detail; /* whatever else must be the same on every rank, as a number */
     void *partial;   /* where this rank keeps partial sums, lsi_wide_size() each; NULL */
@@ -81,10 +83,9 @@ static inline bool lsi_call_reduces(const lsi_call *call)
            call->kind == LSI_CALL_REDUCE_SCATTER;
 }
 
-/* One element size for what is moved and what is reduced. */
 static inline size_t lsi_call_size(const lsi_call *call)
 {
-    return ls_dtype_size(call->dtype);
+    return call->size;
 }
 
 /* The 32 bytes that open every collective. */
@@ -120,7 +121,7 @@ typedef struct lsi_parcel {
 
 struct ls_comm_work {
     ls_comm *comm;
-    lsi_call *calls; /* `one`, or an array of its own */
+    lsi_call *calls; /* the caller's, `one`, or an array of its own */
     size_t call_count;
     lsi_call one;
     int64_t timeout_ms; /* 0: the communicator's own */
@@ -128,6 +129,7 @@ struct ls_comm_work {
     struct ls_comm_work *before, *after; /* started, not waited for */
     struct ls_comm_work *chain;          /* of the same group */
     bool ended;
+    bool owns_calls; /* they are an array that was allocated */
     ls_status status;
     ls_error why; /* if status is not LS_OK */
 
@@ -204,8 +206,7 @@ lsi_deadline lsi_comm_deadline(const ls_comm *comm, const ls_comm_work *work);
 void lsi_work_end(ls_comm_work *work, const ls_error *why);
 
 /* Posts and waits: what a blocking call does with the call it was given. */
-ls_status lsi_comm_run(ls_comm *comm, const lsi_call *call, int64_t timeout_ms,
-                       ls_error *err);
+ls_status lsi_comm_run(ls_comm *comm, lsi_call *call, int64_t timeout_ms, ls_error *err);
 
 /* The place noted by ls_comm_at(), which is forgotten. */
 lsi_comm_place lsi_comm_take_place(void);

@@ -25,8 +25,9 @@ static ls_status check_buffer(const lsi_call *call, const void *buf, size_t coun
     return LS_OK;
 }
 
-static ls_status check_comm(const ls_comm *comm, const lsi_call *call, ls_error *err)
+static ls_status check_comm(const ls_comm *comm, lsi_call *call, ls_error *err)
 {
+    call->size = ls_dtype_size(call->dtype);
     if (comm == NULL) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
                         "%s: there is no communicator (it is NULL)",

@@ -105,6 +105,9 @@ lsi_algorithm lsi_algorithm_choose(lsi_call_kind kind, size_t bytes, int ranks,
     if (bytes <= LSI_INLINE_MOST) {
         return LSI_ALGORITHM_INLINE;
     }
+    if (ranks < 2) {
+        return LSI_ALGORITHM_DIRECT; // a copy; the others have nothing to pass on
+    }
     if (kind == LSI_CALL_BROADCAST) {
         // Many who read one buffer stand in each other's way: it is passed on instead.
         return ranks > 3 ? LSI_ALGORITHM_TREE : LSI_ALGORITHM_DIRECT;
@@ -177,13 +180,16 @@ ls_status lsi_call_prepare(const ls_comm *comm, lsi_call *call,
                              lsi_call_name(call->kind), named);
     }
     call->subdivisions = opts->subdivisions;
+    call->inlined = lsi_inline_size(call, comm->size);
     if (named != NULL && !moves) {
         call->algorithm = comm->size > 1 ? algorithm : LSI_ALGORITHM_DIRECT;
         return LS_OK;
     }
-    call->algorithm = lsi_algorithm_choose(
-        call->kind, lsi_inline_size(call, comm->size), comm->size,
-        lsi_inline_size(call, comm->size) > LSI_INLINE_MOST ? lsi_comm_nodes() : 1);
+    call->algorithm =
+        call->inlined <= LSI_INLINE_MOST
+            ? LSI_ALGORITHM_INLINE
+            : lsi_algorithm_choose(call->kind, call->inlined, comm->size,
+                                   lsi_comm_nodes());
     return LS_OK;
 }
 

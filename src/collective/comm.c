@@ -77,8 +77,9 @@ static void free_calls(ls_comm_work *work)
         work->calls[i].partial = NULL;
         work->calls[i].own_counts = NULL;
     }
-    if (work->calls != &work->one && !work->posted) {
+    if (work->owns_calls && !work->posted) {
         lsi_free(work->calls);
+        work->owns_calls = false;
         work->calls = &work->one;
         work->call_count = 1;
     }
@@ -89,9 +90,6 @@ void lsi_work_end(ls_comm_work *work, const ls_error *why)
     free_calls(work);
     work->status = LS_OK;
     if (why != NULL) {
-        static const ls_error init = LS_ERROR_INIT;
-
-        work->why = init;
         work->status = lsi_fail_again(&work->why, why);
     }
     work->ended = true;
@@ -128,25 +126,25 @@ static void begin_work(ls_comm_work *work, ls_comm *comm, int64_t timeout_ms)
            offsetof(ls_comm_work, why) - offsetof(ls_comm_work, timeout_ms));
     memset((char *)work + offsetof(ls_comm_work, next), 0,
            sizeof *work - offsetof(ls_comm_work, next));
+    work->why.struct_size = sizeof work->why;
     work->comm = comm;
     work->calls = &work->one;
     work->call_count = 1;
     work->timeout_ms = timeout_ms;
 }
 
-LSI_HOT ls_status lsi_comm_run(ls_comm *comm, const lsi_call *call, int64_t timeout_ms,
+LSI_HOT ls_status lsi_comm_run(ls_comm *comm, lsi_call *call, int64_t timeout_ms,
                                ls_error *err)
 {
-    ls_error why = LS_ERROR_INIT;
     ls_comm_work work;
     ls_status st;
 
     begin_work(&work, comm, timeout_ms);
-    work.one = *call;
-    st = comm->backend->post(comm, &work, &why);
+    work.calls = call;
+    st = comm->backend->post(comm, &work, &work.why);
     if (st != LS_OK) {
         free_calls(&work);
-        return spread(comm, st, &why, err);
+        return spread(comm, st, &work.why, err);
     }
     comm->backend->wait(comm, &work);
     return report(&work, call->place, err);
@@ -241,7 +239,7 @@ static ls_status start(ls_comm *comm, const lsi_call *call, int64_t timeout_ms,
 /* Notes a call of a group; it is done at the end of it. */
 static ls_status note(ls_comm *comm, const lsi_call *call, ls_error *err)
 {
-    ls_error why = LS_ERROR_INIT;
+    ls_error why = LS_ERROR_INIT; // a group is not made for its speed alone
     lsi_call *slot;
     ls_status st;
 
@@ -266,19 +264,28 @@ static ls_status note(ls_comm *comm, const lsi_call *call, ls_error *err)
     return spread(comm, st, &why, err);
 }
 
-/* The group's failure if it has one: then no call is made any more. */
-static ls_status check_whole(ls_comm *comm, ls_error *err)
+static ls_status fail_as_before(ls_comm *comm, ls_error *err) LSI_COLD;
+
+static ls_status fail_as_before(ls_comm *comm, ls_error *err)
 {
     ls_error why = LS_ERROR_INIT;
 
-    return comm->backend->broken(comm, &why) ? lsi_fail_again(err, &why) : LS_OK;
+    (void)comm->backend->broken(comm, &why);
+    return lsi_fail_again(err, &why);
+}
+
+/* The group's failure if it has one: then no call is made any more. */
+static ls_status check_whole(ls_comm *comm, ls_error *err)
+{
+    return comm->backend->broken(comm, NULL) ? fail_as_before(comm, err) : LS_OK;
 }
 
 LSI_HOT ls_status lsi_comm_call(ls_comm *comm, lsi_call *call, const ls_comm_options *opts,
                                 ls_comm_work **out, ls_error *err)
 {
-    ls_comm_options o;
-    ls_status st = lsi_comm_options_copy(opts, &o, err);
+    static const ls_comm_options init = LS_COMM_OPTIONS_INIT;
+    ls_comm_options o = init;
+    ls_status st = opts != NULL ? lsi_comm_options_copy(opts, &o, err) : LS_OK;
 
     if (st == LS_OK) {
         st = lsi_call_prepare(comm, call, &o, err);
@@ -378,7 +385,6 @@ static ls_status post_mail(ls_comm *comm, int64_t timeout_ms, ls_comm_work **mai
 static ls_status run_collectives(ls_comm *comm, lsi_comm_place place, int64_t timeout_ms,
                                  ls_error *err)
 {
-    ls_error why = LS_ERROR_INIT;
     ls_comm_work work;
     size_t n = 0;
     ls_status st;
@@ -393,9 +399,10 @@ static ls_status run_collectives(ls_comm *comm, lsi_comm_place place, int64_t ti
     }
     work.calls = lsi_alloc(n, sizeof *work.calls);
     if (work.calls == NULL) {
-        st = lsi_fail_memory(&why, "a group of calls", n * sizeof *work.calls);
-        return spread(comm, st, &why, err);
+        st = lsi_fail_memory(&work.why, "a group of calls", n * sizeof *work.calls);
+        return spread(comm, st, &work.why, err);
     }
+    work.owns_calls = true;
     work.call_count = n;
     n = 0;
     for (size_t i = 0; i < comm->noted_count; i++) {
@@ -404,10 +411,10 @@ static ls_status run_collectives(ls_comm *comm, lsi_comm_place place, int64_t ti
             comm->noted[i].own_counts = NULL; // the work's now
         }
     }
-    st = comm->backend->post(comm, &work, &why);
+    st = comm->backend->post(comm, &work, &work.why);
     if (st != LS_OK) {
         free_calls(&work);
-        return spread(comm, st, &why, err);
+        return spread(comm, st, &work.why, err);
     }
     comm->backend->wait(comm, &work);
     return report(&work, place, err);

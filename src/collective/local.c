@@ -67,29 +67,25 @@ static unsigned char *payload_of(lsi_entry *e, size_t bytes)
     return bytes <= LSI_NEAR ? e->near : e->far;
 }
 
-static size_t inline_bytes(const ls_comm_work *work, int ranks)
+static size_t inline_bytes(const ls_comm_work *work)
 {
     size_t bytes = 0;
 
     for (size_t i = 0; i < work->call_count; i++) {
-        bytes += lsi_inline_size(&work->calls[i], ranks);
+        bytes += work->calls[i].inlined;
     }
     return bytes;
 }
 
-/* What stands for the work in the entry: its call, or one that stands for several. */
+/* What stands for several calls in the entry. */
 static lsi_call summary(const ls_comm_work *work, int ranks)
 {
-    lsi_call sum = work->calls[0];
+    lsi_call sum = {.kind = LSI_CALL_GROUP,
+                    .dtype = LS_F32,
+                    .peer = -1,
+                    .count = work->call_count,
+                    .place = work->one.place};
 
-    if (work->call_count == 1) {
-        return sum;
-    }
-    sum = (lsi_call){.kind = LSI_CALL_GROUP,
-                     .dtype = LS_F32,
-                     .peer = -1,
-                     .count = work->call_count,
-                     .place = work->one.place};
     for (size_t i = 0; i < work->call_count; i++) {
         lsi_fingerprint f = lsi_fingerprint_of(&work->calls[i], ranks);
 
@@ -99,26 +95,47 @@ static lsi_call summary(const ls_comm_work *work, int ranks)
     return sum;
 }
 
+/* The call, or what stands for several, and the arrays that others may look into. */
+static void fill_call(lsi_entry *e, ls_comm_work *work, int ranks)
+{
+    if (e->owned != NULL) {
+        lsi_free(e->owned);
+        e->owned = NULL;
+    }
+    e->calls = &e->one;
+    if (work->owns_calls) {
+        e->one = summary(work, ranks);
+        e->owned = work->calls;
+        e->calls = e->owned;
+    } else {
+        e->one = work->calls[0];
+    }
+}
+
+/*
+ * Others are looking at the entry's first line while it is written, and each of their
+ * looks takes it away from us: so it is made beside, and written in one go.
+ */
 static void publish(lsi_local_comm *c, ls_comm_work *work)
 {
     lsi_local *g = c->group;
     const int rank = c->base.rank;
     lsi_slot *slot = &g->slots[rank];
     lsi_entry *e = lsi_entry_of(g, rank, work->sequence);
+    lsi_fingerprint print;
+    _Alignas(8) unsigned char near[LSI_NEAR] = {0};
 
-    e->one = summary(work, g->size);
-    e->print = lsi_fingerprint_of(&e->one, g->size);
-    e->print.group = g->id;
-    e->print.sequence = work->sequence;
-    lsi_free(e->owned);
-    e->owned = work->calls != &work->one ? work->calls : NULL;
-    e->calls = e->owned != NULL ? e->owned : &e->one;
+    __builtin_prefetch(e, 1);
+    fill_call(e, work, g->size);
+    print = lsi_fingerprint_of(&e->one, g->size);
+    print.group = g->id;
+    print.sequence = work->sequence;
     if (work->inlined) {
-        unsigned char *payload = payload_of(e, inline_bytes(work, g->size));
+        unsigned char *payload = inline_bytes(work) <= LSI_NEAR ? near : e->far;
 
         for (size_t i = 0; i < work->call_count; i++) {
             lsi_inline_send(&work->calls[i], g->size, rank, payload);
-            payload += lsi_inline_size(&work->calls[i], g->size);
+            payload += work->calls[i].inlined;
         }
     } else {
         // Nobody is in either of these any more, and not yet.
@@ -133,6 +150,8 @@ static void publish(lsi_local_comm *c, ls_comm_work *work)
     atomic_store_explicit(&slot->last_file, e->one.place.file, memory_order_relaxed);
     atomic_store_explicit(&slot->last_line, e->one.place.line, memory_order_relaxed);
     work->posted = true;
+    e->print = print;
+    memcpy(e->near, near, sizeof near);
     atomic_store(&e->posted, work->sequence + 1);
     announce(g, work->sequence);
 }
@@ -168,7 +187,7 @@ static ls_status prepare(lsi_local_comm *c, ls_comm_work *work, ls_error *err)
         if (call->algorithm != LSI_ALGORITHM_INLINE) {
             work->inlined = false;
         } else {
-            bytes += lsi_inline_size(call, ranks);
+            bytes += call->inlined;
         }
         if (elements > 0) {
             const size_t size = elements * lsi_wide_size(call->dtype);
@@ -269,14 +288,14 @@ static ls_status compare(lsi_local_comm *c, uint32_t sequence, ls_error *err)
 static void finish_inline(lsi_local_comm *c, const ls_comm_work *work)
 {
     lsi_local *g = c->group;
-    const size_t bytes = inline_bytes(work, g->size);
+    const size_t bytes = inline_bytes(work);
     const unsigned char **payload = (const unsigned char **)(void *)c->job.to;
 
     for (int r = 0; r < g->size; r++) {
         payload[r] = payload_of(lsi_entry_of(g, r, work->sequence), bytes);
     }
     for (size_t i = 0; i < work->call_count; i++) {
-        const size_t size = lsi_inline_size(&work->calls[i], g->size);
+        const size_t size = work->calls[i].inlined;
 
         lsi_inline_finish(&work->calls[i], g->size, c->base.rank, payload, c->job.from);
         for (int r = 0; r < g->size; r++) {
@@ -294,6 +313,8 @@ static void set_job(lsi_local_comm *c, const ls_comm_work *work)
         c->calls[r] = &lsi_entry_of(g, r, work->sequence)->calls[work->at];
     }
     c->job.mine = c->calls[c->base.rank];
+    c->job.piece = 0; // where a look for a piece begins
+    c->job.piece_at = 0;
 }
 
 /* A task of rank r's share, if one is left: [*task] of `tasks`. */
@@ -385,11 +406,23 @@ static bool run_phases(lsi_local_comm *c, ls_comm_work *work)
     return true;
 }
 
+static void end_mismatched(lsi_local_comm *c, uint32_t sequence) LSI_COLD;
+
+static void end_mismatched(lsi_local_comm *c, uint32_t sequence)
+{
+    ls_error why = LS_ERROR_INIT;
+
+    if (compare(c, sequence, &why) != LS_INVALID_ARGUMENT) {
+        lsi_failure_set(&c->group->failure, &why, c->base.rank);
+        lsi_local_wake(c->group, LSI_WANTS_ALL);
+    }
+    end_first(c, &why);
+}
+
 /* True if the first work has ended. */
 static bool advance(lsi_local_comm *c, ls_comm_work *work)
 {
     lsi_local *g = c->group;
-    ls_error why = LS_ERROR_INIT;
 
     if (!work->posted) {
         return false;
@@ -403,12 +436,8 @@ static bool advance(lsi_local_comm *c, ls_comm_work *work)
         }
         work->running = true;
         c->moves++;
-        if (compare(c, work->sequence, &why) != LS_OK) {
-            if (why.code != LS_INVALID_ARGUMENT) {
-                lsi_failure_set(&g->failure, &why, c->base.rank);
-                lsi_local_wake(g, LSI_WANTS_ALL);
-            }
-            end_first(c, &why);
+        if (compare(c, work->sequence, NULL) != LS_OK) {
+            end_mismatched(c, work->sequence);
             return true;
         }
         if (work->inlined) {

@@ -39,7 +39,7 @@ static const lsi_call *waiting_call(const struct patience *p)
     const ls_comm_work *work =
         lsi_work_is_mail(p->work) || p->c->first == NULL ? p->work : p->c->first;
 
-    return work->call_count == 1 ? &work->calls[0] : &work->one;
+    return work->owns_calls ? &work->one : &work->calls[0];
 }
 
 /* Whom this rank waits for; -1: nobody in particular. */

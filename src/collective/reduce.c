@@ -242,30 +242,25 @@ static void run_block(struct tree *t, const void *const *from, const bool *wide_
     }
 }
 
-/* Whether the loops that take all sources at once can do it. */
-static bool in_one_pass(const struct tree *t, int n)
-{
-    return t->row == LSI_ADD_SUM && !t->half && t->adds->sum[t->type] != NULL && n >= 2 &&
-           n <= LSI_ADD_MOST;
-}
-
 /* Two places are written as the sum is made; for more, it is copied while it is hot. */
-static void run_pass(const struct tree *t, const void *const *from, int n,
-                     void *const *to, int m, size_t count)
+static void run_pass(const lsi_adds *adds, const lsi_sum *sum, const void *const *from,
+                     int n, void *const *to, int m, size_t count)
 {
-    const size_t block = m > 2 ? 2 * BLOCK_BYTES / t->wide : count;
+    const enum lsi_add_type type = type_of(sum->dtype);
+    const size_t size = ls_dtype_size(sum->dtype);
+    const size_t block = m > 2 ? 2 * BLOCK_BYTES / size : count;
 
     for (size_t at = 0; at < count; at += block) {
-        const size_t len = LSI_MIN(block, count - at), bytes = at * t->wide;
+        const size_t len = LSI_MIN(block, count - at), bytes = at * size;
         const void *sources[LSI_ADD_MOST];
 
         for (int r = 0; r < n; r++) {
             sources[r] = (const char *)from[r] + bytes;
         }
-        t->adds->sum[t->type](sources, n, t->sum->by, (char *)to[0] + bytes,
-                              m > 1 ? (char *)to[1] + bytes : NULL, len);
+        adds->sum[type](sources, n, sum->by, (char *)to[0] + bytes,
+                        m > 1 ? (char *)to[1] + bytes : NULL, len);
         for (int i = 2; i < m; i++) {
-            memcpy((char *)to[i] + bytes, (const char *)to[0] + bytes, len * t->wide);
+            memcpy((char *)to[i] + bytes, (const char *)to[0] + bytes, len * size);
         }
     }
 }
@@ -295,10 +290,11 @@ static void run_blocks(struct tree *t, const void *const *from, const bool *wide
     }
 }
 
-void lsi_sum_run(const lsi_sum *sum, const void *const *from, const bool *wide_from,
-                 int n, void *const *to, bool wide_to, int m, size_t count)
+static void run_tree(const lsi_adds *adds, const lsi_sum *sum, const void *const *from,
+                     const bool *wide_from, int n, void *const *to, bool wide_to, int m,
+                     size_t count)
 {
-    struct tree t = {.adds = lsi_adds_best(),
+    struct tree t = {.adds = adds,
                      .sum = sum,
                      .row = row_of(sum->op),
                      .type = type_of(sum->dtype),
@@ -306,9 +302,7 @@ void lsi_sum_run(const lsi_sum *sum, const void *const *from, const bool *wide_f
                      .narrow = ls_dtype_size(sum->dtype),
                      .half = is_half(sum->dtype)};
 
-    if (in_one_pass(&t, n)) {
-        run_pass(&t, from, n, to, m, count);
-    } else if (levels_of(n) <= FEW_LEVELS) {
+    if (levels_of(n) <= FEW_LEVELS) {
         _Alignas(64) unsigned char room[FEW_LEVELS][BLOCK_BYTES];
 
         t.room = room;
@@ -318,6 +312,20 @@ void lsi_sum_run(const lsi_sum *sum, const void *const *from, const bool *wide_f
 
         t.room = room;
         run_blocks(&t, from, wide_from, n, to, wide_to, m, count);
+    }
+}
+
+LSI_HOT void lsi_sum_run(const lsi_sum *sum, const void *const *from,
+                         const bool *wide_from, int n, void *const *to, bool wide_to,
+                         int m, size_t count)
+{
+    const lsi_adds *adds = lsi_adds_best();
+
+    if (sum->op == LS_SUM && (sum->dtype == LS_F32 || sum->dtype == LS_F64) && n >= 2 &&
+        n <= LSI_ADD_MOST) {
+        run_pass(adds, sum, from, n, to, m, count);
+    } else {
+        run_tree(adds, sum, from, wide_from, n, to, wide_to, m, count);
     }
 }
 

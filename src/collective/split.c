@@ -33,6 +33,7 @@ static ls_status meet(ls_comm *comm, void *mine, void **all, lsi_comm_place plac
     static const ls_comm_options init = LS_COMM_OPTIONS_INIT;
     lsi_call call = {.kind = LSI_CALL_MEET,
                      .dtype = LS_U8,
+                     .size = 1,
                      .peer = -1,
                      .from = mine,
                      .to = (void *)all,
@@ -49,6 +50,7 @@ static ls_status gather(ls_comm *comm, const struct bid *mine, struct bid *all,
     static const ls_comm_options init = LS_COMM_OPTIONS_INIT;
     lsi_call call = {.kind = LSI_CALL_ALL_GATHER,
                      .dtype = LS_I32,
+                     .size = sizeof(int32_t),
                      .peer = -1,
                      .count = sizeof *mine / sizeof(int32_t),
                      .from = mine,

@@ -40,6 +40,7 @@ static void release_tensors(ls_context *c)
     ls_tensor *t = c->tensors;
 
     c->tensors = NULL;
+    c->aliases = NULL;
     while (t != NULL) {
         ls_tensor *next = t->next;
 
@@ -286,11 +287,19 @@ ls_tensor *lsi_context_alias(ls_context *c, ls_tensor *t)
     if (lsi_failed(c) || t == NULL || t->owner == c || c->replica == NULL) {
         return lsi_failed(c) ? NULL : t;
     }
+    t = lsi_tensor_origin(t);
+    for (alias = c->aliases; alias != NULL; alias = alias->alias) {
+        if (alias->origin == t) {
+            return alias;
+        }
+    }
     alias = lsi_context_struct(c);
     if (alias == NULL) {
         return ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for a tensor");
     }
-    lsi_tensor_init_alias(alias, lsi_tensor_origin(t));
+    lsi_tensor_init_alias(alias, t);
+    alias->alias = c->aliases;
+    c->aliases = alias;
     return alias;
 }
 

@@ -52,6 +52,7 @@ struct ls_context {
     int line;
     ls_tensor *tensors; /* of this step */
     ls_tensor *spare;   /* to be used again */
+    ls_tensor *aliases; /* stand-ins for tensors from outside */
     lsi_recorder recorder;
     void *replica;         /* src/replica: whose it is; NULL: nobody's in particular */
     struct lsi_kept *kept; /* what else lives until the step ends */

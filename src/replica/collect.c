@@ -233,7 +233,7 @@ static bool check_gather(ls_context *c, const ls_tensor *t, int axis)
     ls_error e = LS_ERROR_INIT;
 
     if (t->values != NULL) {
-        (void)lsi_fail_kind(&e, LS_UNIMPLEMENTED, LS_KIND_OP,
+        (void)lsi_fail_kind(&e, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
                             "all_gather: sparse tensors cannot be gathered");
     } else if (t->ndim == 0) {
         (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
@@ -246,7 +246,7 @@ static bool check_gather(ls_context *c, const ls_tensor *t, int axis)
         (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_OP,
                             "all_gather: the axis %d of a tensor with %d", axis, t->ndim);
     } else if (t->dtype == LS_STRING) {
-        (void)lsi_fail_kind(&e, LS_UNIMPLEMENTED, LS_KIND_OP,
+        (void)lsi_fail_kind(&e, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
                             "all_gather: strings cannot be gathered");
     } else {
         return true;
@@ -369,6 +369,13 @@ ls_tensor *(ls_all_reduce)(ls_context *c, ls_reduce op, ls_tensor *t)
     if (lsi_replica_peers(c) == 1) {
         return t;
     }
-    return t->values != NULL ? sum_sparse(c, op, t)
-                             : (ls_op_apply1)(c, &sum_row, &t, 1, &a, sizeof a);
+    if (t->values != NULL) {
+        return sum_sparse(c, op, t);
+    }
+    if (op == LS_MEAN && !lsi_dtype_is_float((ls_dtype)t->dtype)) { // a true division
+        ls_tensor *sum = (ls_all_reduce)(c, LS_SUM, t);
+
+        return (ls_div)(c, sum, lsi_scalar(c, (ls_dtype)t->dtype, lsi_replica_peers(c)));
+    }
+    return (ls_op_apply1)(c, &sum_row, &t, 1, &a, sizeof a);
 }

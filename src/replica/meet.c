@@ -49,7 +49,8 @@ bool lsi_require_replica(ls_context *c, const char *what)
                             "%s: only inside of a replica function, and this context's "
                             "has ended or waits",
                             what);
-        return refuse(now == NULL ? lsi_thread_context() : c, &e);
+        /* An ended run's context is nobody's and can tell; one that runs is another's. */
+        return refuse(now == NULL && r->frame != NULL ? lsi_thread_context() : c, &e);
     }
     if (now->context != c) {
         (void)lsi_fail_kind(
@@ -219,10 +220,12 @@ static ls_value *merge_many(ls_context *c, ls_merge_fn fn, ls_value *args, void 
 /* With one replica the function is called as it is, in the context at hand. */
 static ls_value *merge_one(ls_context *c, ls_merge_fn fn, ls_value *args, void *user)
 {
+    const lsi_replica *r = lsi_replica_of(c);
     ls_strategy *s = ls_replica_strategy(c);
     lsi_mode mode = {.strategy = s, .cross = true, .context = c};
     ls_value *result;
 
+    mode.frame = r != NULL ? r->frame : NULL;
     lsi_mode_push(&mode);
     result = fn(c, s, args, user);
     lsi_mode_pop(&mode);

@@ -203,6 +203,7 @@ static void prepare(struct lsi_frame *f)
     f->inner = NULL;
     for (int k = 0; k < f->n; k++) {
         f->errors[k] = (ls_error)LS_ERROR_INIT;
+        lsi_context_end(level->context[k]); // somebody may have used it between runs
         atomic_store(&f->finished[k], false);
         atomic_store(&level->context[k]->aborted, false);
     }
@@ -434,6 +435,10 @@ ls_value *ls_value_adopt(ls_context *c, ls_value *v)
 
 ls_value *ls_here_value(ls_context *c, ls_value *v, const char *file, int line)
 {
-    (void)ls_context_at(c, file, line);
+    const lsi_mode *now = lsi_mode_now();
+
+    if (now == NULL || now->context == c) { // else it is another thread's
+        (void)ls_context_at(c, file, line);
+    }
     return v;
 }

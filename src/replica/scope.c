@@ -250,7 +250,7 @@ ls_status ls_scope_try_exit(ls_strategy *s, ls_error *err)
     struct lsi_scope *opened = s == NULL ? NULL : find_strategy(s);
     const lsi_mode *now = lsi_mode_now();
 
-    if (opened == NULL || opened->set) {
+    if (opened == NULL || (opened->set && opened->entered == 1)) {
         return lsi_fail_kind(err, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
                              "scope: %s was not entered on this thread",
                              s == NULL ? "NULL" : s->ops->name);

@@ -73,9 +73,10 @@ static ls_value *close_leaves(ls_context *c, ls_value *v, struct leaves *l)
 
 /* ---- sums ---- */
 
-static bool dense(const ls_tensor *t)
+/* What travels in packs: dense, and its mean has its own dtype. */
+static bool packs(const ls_tensor *t, ls_reduce op)
 {
-    return t->values == NULL;
+    return t->values == NULL && (op == LS_SUM || lsi_dtype_is_float((ls_dtype)t->dtype));
 }
 
 /* Reduces the leaves of one pack that have the dtype of leaf `first`. */
@@ -89,7 +90,7 @@ static bool reduce_pack(ls_context *c, ls_reduce op, struct leaves *l, const siz
         ls_tensor *t = l->in[i];
         const ls_shape shape = ls_tensor_shape(t);
 
-        if (l->out[i] != NULL || !dense(t) || pack[i] != pack[first] ||
+        if (l->out[i] != NULL || !packs(t, op) || pack[i] != pack[first] ||
             t->dtype != l->in[first]->dtype) {
             continue;
         }
@@ -119,7 +120,7 @@ static void reduce_packed(ls_context *c, ls_reduce op, struct leaves *l,
 {
     size_t *bytes = lsi_alloc(2 * LSI_MAX(l->n, 1), sizeof *bytes);
     ls_tensor **scratch = lsi_alloc(2 * LSI_MAX(l->n, 1), sizeof(ls_tensor *));
-    size_t *pack = bytes != NULL ? bytes + LSI_MAX(l->n, 1) : NULL, packs;
+    size_t *pack = bytes != NULL ? bytes + LSI_MAX(l->n, 1) : NULL, count;
     ls_error e = LS_ERROR_INIT;
 
     if (bytes == NULL || scratch == NULL) {
@@ -129,22 +130,22 @@ static void reduce_packed(ls_context *c, ls_reduce op, struct leaves *l,
     for (size_t i = 0; i < l->n; i++) {
         const ls_dtype d = (ls_dtype)l->in[i]->dtype;
 
-        bytes[i] = dense(l->in[i]) ? (size_t)l->in[i]->count * ls_dtype_size(d) : 0;
+        bytes[i] = packs(l->in[i], op) ? (size_t)l->in[i]->count * ls_dtype_size(d) : 0;
         if (lsi_reduce_check(op, d, &e) != LS_OK) {
             (void)lsi_context_error(c, &e);
             goto out;
         }
     }
-    packs = lsi_pack_by_bytes(bytes, l->n, (size_t)bytes_per_pack(c, opts), pack);
-    for (size_t p = 0; p < packs; p++) {
+    count = lsi_pack_by_bytes(bytes, l->n, (size_t)bytes_per_pack(c, opts), pack);
+    for (size_t p = 0; p < count; p++) {
         for (size_t i = 0; i < l->n && !lsi_failed(c); i++) {
-            if (pack[i] == p && l->out[i] == NULL && dense(l->in[i])) {
+            if (pack[i] == p && l->out[i] == NULL && packs(l->in[i], op)) {
                 (void)reduce_pack(c, op, l, pack, i, opts, scratch);
             }
         }
     }
     for (size_t i = 0; i < l->n && !lsi_failed(c); i++) {
-        if (!dense(l->in[i])) {
+        if (!packs(l->in[i], op)) {
             l->out[i] = (ls_all_reduce)(c, op, l->in[i]);
         }
     }

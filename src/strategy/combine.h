@@ -19,11 +19,12 @@ typedef struct lsi_destination {
 
 /*
  * The devices that `d` stands for; names are looked up in `rt` (NULL: the default
- * runtime). A list or tuple is LS_INVALID_ARGUMENT of `list_kind`; other failures are
- * of kind value. `what` begins the message. Pairs with lsi_destination_clear().
+ * runtime). A list, a tuple and whatever else stands for no device is
+ * LS_INVALID_ARGUMENT (kind value). `what` begins the message. Pairs with
+ * lsi_destination_clear().
  */
 ls_status lsi_destination_of(const char *what, ls_value *d, ls_runtime *rt,
-                             ls_kind list_kind, lsi_destination *out, ls_error *err);
+                             lsi_destination *out, ls_error *err);
 ls_status lsi_destination_device(ls_device *device, lsi_destination *out, ls_error *err);
 void lsi_destination_clear(lsi_destination *d);
 bool lsi_destination_same(const lsi_destination *a, const lsi_destination *b);

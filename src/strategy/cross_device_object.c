@@ -117,8 +117,7 @@ static ls_status resolve(const ls_cross_device *x, ls_value *value, ls_value *de
     if (st != LS_OK) {
         return st;
     }
-    st = lsi_destination_of("reduce", destination, runtime_of(x, p), LS_KIND_VALUE, to,
-                            err);
+    st = lsi_destination_of("reduce", destination, runtime_of(x, p), to, err);
     if (st != LS_OK) {
         lsi_components_clear(p);
     }
@@ -218,8 +217,7 @@ ls_status ls_cross_device_broadcast(ls_cross_device *x, ls_value *value,
     if (st == LS_OK) {
         const lsi_components p = {1, &t};
 
-        st = lsi_destination_of("broadcast", destination, runtime_of(x, &p),
-                                LS_KIND_VALUE, &to, err);
+        st = lsi_destination_of("broadcast", destination, runtime_of(x, &p), &to, err);
     }
     if (st == LS_OK) {
         st = lsi_cross_broadcast(t, &to, &made, err);

@@ -106,7 +106,7 @@ static ls_status of_components(const char *what, const ls_value *d, lsi_destinat
 }
 
 ls_status lsi_destination_of(const char *what, ls_value *d, ls_runtime *rt,
-                             ls_kind list_kind, lsi_destination *out, ls_error *err)
+                             lsi_destination *out, ls_error *err)
 {
     ls_variable *v = d == NULL ? NULL : ls_value_as_variable(d);
     const ls_value_kind kind = ls_value_kind_of(d);
@@ -125,8 +125,7 @@ ls_status lsi_destination_of(const char *what, ls_value *d, ls_runtime *rt,
         return of_name(what, name, rt, out, err);
     }
     if (!ls_value_is_leaf(d)) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT,
-                             kind == LS_VALUE_DICT ? LS_KIND_VALUE : list_kind,
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "%s: the destination is a %s; a variable or a distributed "
                              "value stands for several devices",
                              what, ls_value_kind_name(kind));

@@ -48,10 +48,10 @@ static ls_status check_parts(const gather_job *j, const lsi_components *p, ls_er
 
     for (size_t i = 0; i < p->n; i++) {
         if (p->t[i]->values != NULL) {
-            return lsi_fail(err, LS_UNIMPLEMENTED, -1,
-                            "gather: %s of replica %zu is sparse; gather its values "
-                            "and its indices (ls_tensor_slices())",
-                            lsi_text_of(p->t[i]).s, i);
+            return lsi_fail_kind(err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
+                                 "gather: %s of replica %zu is sparse; gather its values "
+                                 "and its indices (ls_tensor_slices())",
+                                 lsi_text_of(p->t[i]).s, i);
         }
     }
     if (p->n == 1) { // one component is the result, whatever the axis
@@ -115,10 +115,10 @@ static ls_status gather_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
         !lsi_value_is_distributed(leaf) && (v == NULL || !lsi_variable_is_mirrored(v));
 
     if (plain && ls_tensor_slices(ls_value_as_tensor(leaf), NULL, NULL)) {
-        return lsi_fail(err, LS_UNIMPLEMENTED, -1,
-                        "gather: %s is sparse; gather its values and its indices "
-                        "(ls_tensor_slices())",
-                        lsi_text_of(ls_value_as_tensor(leaf)).s);
+        return lsi_fail_kind(err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
+                             "gather: %s is sparse; gather its values and its indices "
+                             "(ls_tensor_slices())",
+                             lsi_text_of(ls_value_as_tensor(leaf)).s);
     }
     if (plain || j->s->ops->kind == LSI_DEFAULT || j->s->ops->kind == LSI_ONE_DEVICE) {
         *out = ls_value_retain(leaf);

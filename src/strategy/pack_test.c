@@ -196,6 +196,26 @@ LST_TEST(a_batch_has_the_same_sums_however_it_is_packed)
     }
 }
 
+LST_TEST(pairs_that_go_to_different_devices_arrive_there)
+{
+    ls_cross_device *x = make(make_nccl);
+    ls_value *p = lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(1, 2));
+    ls_value *const values[2] = {p, p};
+    ls_value *const destinations[2] = {lst_name("CPU:4"), lst_name("CPU:5")};
+    ls_value *outs[2];
+
+    LST_OK(ls_cross_device_batch_reduce(x, LS_SUM, values, destinations, 2, NULL, outs,
+                                        NULL));
+    for (size_t i = 0; i < 2; i++) {
+        LST_CHECK(lst_is(outs[i], LS_F32, LS_SCALAR, LST_NUMBERS(3)));
+        LST_CHECK(ls_tensor_device(ls_value_as_tensor(outs[i])) == lst_device(4 + i));
+        ls_value_release(outs[i]);
+        ls_value_release(destinations[i]);
+    }
+    ls_value_release(p);
+    ls_cross_device_release(x);
+}
+
 LST_TEST(pairs_with_different_destinations_keep_their_places)
 {
     ls_cross_device *x = make(make_nccl);
@@ -249,6 +269,30 @@ LST_TEST(s101_hierarchical_copy_gives_the_total_to_every_device)
     LST_CHECK(a == 5 && b == 1);
     lsi_hierarchical_mains(10, 8, &a, &b);
     LST_CHECK(a == 2 && b == 6);
+    ls_cross_device_release(x);
+}
+
+LST_TEST(hierarchical_copy_needs_the_values_on_the_devices_of_the_result)
+{
+    // The order tells: 1 is the sum in the order of replicas, 0 that of the halves.
+    static const double numbers[4] = {1e8, 1, -1e8, 1};
+    ls_cross_device *x = make(make_hierarchical);
+    ls_value *there = lst_per_replica(LS_F32, LS_SCALAR, 4, numbers);
+    ls_value *leaves[4];
+
+    for (size_t i = 0; i < 4; i++) {
+        leaves[i] =
+            lst_leaf(lst_tensor(lst_device(3 - i), LS_F32, LS_SCALAR, &numbers[i]));
+    }
+    ls_value *elsewhere = lst_distributed(LS_VALUE_PER_REPLICA, leaves, 4);
+    ls_value *halves = reduce(x, LS_SUM, there, there);
+    ls_value *in_order = reduce(x, LS_SUM, elsewhere, there);
+    LST_CHECK(lst_is_mirrored(halves, 4, LS_F32, LS_SCALAR, LST_NUMBERS(0)));
+    LST_CHECK(lst_is_mirrored(in_order, 4, LS_F32, LS_SCALAR, LST_NUMBERS(1)));
+    ls_value_release(halves);
+    ls_value_release(in_order);
+    ls_value_release(elsewhere);
+    ls_value_release(there);
     ls_cross_device_release(x);
 }
 
@@ -325,6 +369,8 @@ LST_MAIN(LST_CASE(s98_values_are_grouped_from_the_end_of_the_list),
          LST_CASE(s99_the_last_pack_takes_the_rest),
          LST_CASE(s99_packs_cut_through_values_of_one_dtype),
          LST_CASE(a_batch_has_the_same_sums_however_it_is_packed),
+         LST_CASE(pairs_that_go_to_different_devices_arrive_there),
+         LST_CASE(hierarchical_copy_needs_the_values_on_the_devices_of_the_result),
          LST_CASE(pairs_with_different_destinations_keep_their_places),
          LST_CASE(s101_hierarchical_copy_gives_the_total_to_every_device),
          LST_CASE(every_tensor_of_a_hierarchy_may_be_the_one_that_sums),

@@ -196,8 +196,7 @@ static ls_status reduce_pair(ls_strategy *s, const char *what, ls_reduce op,
         *out = ls_value_retain(value);
         return LS_OK;
     }
-    ls_status st =
-        lsi_destination_of(what, destination, s->runtime, LS_KIND_ASSERT, &to, err);
+    ls_status st = lsi_destination_of(what, destination, s->runtime, &to, err);
     if (st == LS_OK) {
         st = lsi_reduce_value(s, op, value, &to, out, err);
     }
@@ -270,7 +269,7 @@ static ls_status take(const batch *b, size_t i, together *g, bool *taken, ls_err
         return LS_OK;
     }
     ls_status st = lsi_destination_of("batch_reduce_to", b->destinations[i],
-                                      b->s->runtime, LS_KIND_ASSERT, &to, err);
+                                      b->s->runtime, &to, err);
     if (st != LS_OK) {
         return st;
     }
@@ -393,8 +392,7 @@ static ls_status broadcast(ls_strategy *s, ls_value *value, ls_value *destinatio
                              "broadcast_to: a %s is no single value; give a tensor",
                              ls_value_kind_name(ls_value_kind_of(value)));
     }
-    ls_status st = lsi_destination_of("broadcast_to", destination, s->runtime,
-                                      LS_KIND_ASSERT, &to, err);
+    ls_status st = lsi_destination_of("broadcast_to", destination, s->runtime, &to, err);
     if (st == LS_OK) {
         st = lsi_leaf_tensor("broadcast_to", value, to.devices[0], &t, err);
     }
@@ -424,9 +422,9 @@ ls_status ls_strategy_broadcast_to(ls_strategy *s, ls_value *value, ls_value *de
                              "broadcast_to: there is no destination");
     }
     if (s->ops->kind == LSI_DEFAULT) {
-        return lsi_fail(err, LS_UNIMPLEMENTED, -1,
-                        "broadcast_to: the default strategy has one replica and no "
-                        "devices of its own; the value is there already");
+        return lsi_fail_kind(err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
+                             "broadcast_to: the default strategy has one replica and no "
+                             "devices of its own; the value is there already");
     }
     // A number stays one: which dtype it has is decided by what it is combined with.
     if (s->ops->kind == LSI_ONE_DEVICE || kind == LS_VALUE_INT ||

@@ -318,6 +318,30 @@ LST_TEST(an_on_read_variable_is_reduced_like_per_replica_and_others_are_copies)
     ls_strategy_release(s);
 }
 
+LST_TEST(a_copy_of_a_variable_and_one_of_central_storage_are_plain_values)
+{
+    ls_strategy *s = mirrored(2);
+    ls_strategy *cs = central_storage();
+    ls_value *v = variable_of(s, LS_SYNC_ON_WRITE, LS_F32, 3);
+    ls_value *stored = variable_of(cs, LS_SYNC_ON_READ, LS_F32, 4);
+    ls_value *copy = NULL;
+    ls_value *out = NULL;
+
+    LST_OK(ls_value_variable(ls_variable_component(ls_value_as_variable(v), 1), &copy,
+                             NULL));
+    refuses(s, LS_SUM, copy, LS_NO_AXIS, LS_KIND_VALUE, "all 2 replicas");
+    refuses(cs, LS_SUM, stored, LS_NO_AXIS, LS_KIND_VALUE, "all 2 replicas");
+    reduces_to(cs, LS_SUM, stored, 0, LS_F32, LS_SHAPE(1), LST_NUMBERS(16));
+    LST_OK(ls_strategy_gather(cs, stored, 0, &out, NULL));
+    LST_CHECK(out == stored);
+    ls_value_release(out);
+    ls_value_release(copy);
+    ls_value_release(stored);
+    ls_value_release(v);
+    ls_strategy_release(cs);
+    ls_strategy_release(s);
+}
+
 LST_TEST(a_value_of_another_number_of_replicas_is_refused_with_an_axis)
 {
     ls_strategy *s = mirrored(2);
@@ -473,8 +497,8 @@ LST_TEST(what_cannot_be_gathered_is_refused_by_its_kind)
     refuses_to_gather(s, scalars, 0, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "scalar");
     refuses_to_gather(s, p, -1, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "axis is -1");
     refuses_to_gather(s, p, 1, LS_INVALID_ARGUMENT, LS_KIND_OP, "no axis 1");
-    refuses_to_gather(s, sparse, 0, LS_UNIMPLEMENTED, LS_KIND_OP, "sparse");
-    refuses_to_gather(s, plain_rows, 0, LS_UNIMPLEMENTED, LS_KIND_OP, "sparse");
+    refuses_to_gather(s, sparse, 0, LS_UNIMPLEMENTED, LS_KIND_RUNTIME, "sparse");
+    refuses_to_gather(s, plain_rows, 0, LS_UNIMPLEMENTED, LS_KIND_RUNTIME, "sparse");
     LST_FAILS(ls_strategy_gather(s, NULL, 0, NULL, &err), LS_INVALID_ARGUMENT, err,
               "NULL");
     ls_value_release(plain_rows);
@@ -548,6 +572,7 @@ LST_MAIN(LST_CASE(s36_without_an_axis_the_shape_stays_and_with_one_it_goes),
          LST_CASE(s44_a_structure_is_reduced_leaf_by_leaf),
          LST_CASE(s45_equal_copies_have_a_mean_and_no_sum),
          LST_CASE(an_on_read_variable_is_reduced_like_per_replica_and_others_are_copies),
+         LST_CASE(a_copy_of_a_variable_and_one_of_central_storage_are_plain_values),
          LST_CASE(a_value_of_another_number_of_replicas_is_refused_with_an_axis),
          LST_CASE(literals_that_differ_per_replica_are_numbers),
          LST_CASE(s12_a_reduction_is_not_for_the_scope_of_another_strategy),

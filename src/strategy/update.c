@@ -45,16 +45,16 @@ static ls_status call(ls_strategy *s, ls_variable *component, ls_device *device,
 /* group = false: each leaf becomes a tuple of the local results. */
 static ls_status tuples(ls_value *leaf, void *user, ls_value **out, ls_error *err)
 {
-    (void)user;
-    if (lsi_value_is_distributed(leaf)) {
-        return ls_value_tuple(leaf->child, leaf->size, out, err);
-    }
-    *out = ls_value_retain(leaf);
-    return LS_OK;
+    return ls_strategy_local_results(user, leaf, out, err);
 }
 
-static ls_status merge(ls_value *const *results, size_t n, bool group, ls_value **out,
-                       ls_error *err)
+static ls_status ungroup(ls_strategy *s, ls_value *merged, ls_value **out, ls_error *err)
+{
+    return ls_value_map(merged, tuples, s, out, err);
+}
+
+static ls_status merge(ls_strategy *s, ls_value *const *results, size_t n, bool group,
+                       ls_value **out, ls_error *err)
 {
     ls_regroup_options opts = LS_REGROUP_OPTIONS_INIT;
     ls_value *merged = NULL;
@@ -67,10 +67,9 @@ static ls_status merge(ls_value *const *results, size_t n, bool group, ls_value 
         opts.wrap = LS_VALUE_MIRRORED;
         return ls_value_regroup(results, n, &opts, out, err);
     }
-    opts.always_wrap = true;
     st = ls_value_regroup(results, n, &opts, &merged, err);
     if (st == LS_OK) {
-        st = ls_value_map(merged, tuples, NULL, out, err);
+        st = ungroup(s, merged, out, err);
     }
     ls_value_release(merged);
     return st;
@@ -92,7 +91,7 @@ static ls_status update_each(ls_strategy *s, ls_variable *v, ls_device *const *d
         st = call(s, component, device, (int)i, u, &results[i], err);
     }
     if (st == LS_OK) {
-        st = merge(results, n, u->group, out, err);
+        st = merge(s, results, n, u->group, out, err);
     }
     lsi_value_release_all(results, n);
     return st;
@@ -105,11 +104,14 @@ static ls_status update_once(ls_strategy *s, ls_variable *v, ls_device *device,
     ls_value *result = NULL;
     ls_status st = call(s, v, device, 0, u, &result, err);
 
-    if (st == LS_OK && out != NULL) {
+    if (st == LS_OK && out != NULL && u->group) {
         *out = result;
-    } else {
-        ls_value_release(result);
+        return LS_OK;
     }
+    if (st == LS_OK && out != NULL) {
+        st = ungroup(s, result, out, err);
+    }
+    ls_value_release(result);
     return st;
 }
 

@@ -64,6 +64,39 @@ static ls_status copies_of(const ls_variable *v, ls_value **out, ls_error *err)
     return st;
 }
 
+/* What replica `user` points at sees of a leaf: its component, of variables too. */
+static ls_status pick(ls_value *leaf, void *user, ls_value **out, ls_error *err)
+{
+    const size_t *replica = user;
+    const ls_variable *v = ls_value_as_variable(leaf);
+
+    if (v != NULL && (v->kind == LSI_MIRRORED_VARIABLE || v->kind == LSI_SYNC_ON_READ) &&
+        *replica < (size_t)v->components) {
+        return ls_value_variable(v->component[*replica], out, err);
+    }
+    return ls_value_select(leaf, *replica, out, err);
+}
+
+static ls_status results_of(const ls_strategy *s, ls_value *structure, ls_value **out,
+                            ls_error *err)
+{
+    const size_t n = (size_t)s->local;
+    ls_value **made = lsi_alloc(n, sizeof(ls_value *));
+    ls_status st = LS_OK;
+
+    if (made == NULL) {
+        return lsi_fail_memory(err, "local_results", n * sizeof(ls_value *));
+    }
+    for (size_t k = 0; k < n && st == LS_OK; k++) {
+        st = ls_value_map(structure, pick, &k, &made[k], err);
+    }
+    if (st == LS_OK) {
+        st = ls_value_tuple(made, n, out, err);
+    }
+    lsi_value_release_all(made, n);
+    return st;
+}
+
 ls_status ls_strategy_local_results(ls_strategy *s, ls_value *value, ls_value **out,
                                     ls_error *err)
 {
@@ -76,13 +109,12 @@ ls_status ls_strategy_local_results(ls_strategy *s, ls_value *value, ls_value **
     if (s->ops->kind == LSI_DEFAULT || s->ops->kind == LSI_ONE_DEVICE) {
         return ls_value_tuple(&value, 1, out, err);
     }
-    if (v != NULL && v->components > 1) {
-        return copies_of(v, out, err);
-    }
     if (v != NULL && (v->kind == LSI_MIRRORED_VARIABLE || v->kind == LSI_SYNC_ON_READ)) {
         return copies_of(v, out, err);
     }
-    return ls_value_local_results(value, (size_t)s->local, out, err);
+    return ls_value_is_leaf(value)
+               ? ls_value_local_results(value, (size_t)s->local, out, err)
+               : results_of(s, value, out, err);
 }
 
 ls_status ls_strategy_value_container(ls_strategy *s, ls_value *value, ls_value **out,

@@ -36,8 +36,8 @@ struct ls_tensor {
     ls_tensor *indices; /* ... belong to these indices; data is NULL */
     ls_tensor *next;    /* the context's list */
     const void *owner;  /* the context whose step made it; NULL: none, or it has ended */
-    ls_tensor
-        *origin; /* retained: the tensor this one stands for in a step; NULL: none */
+    ls_tensor *origin;  /* retained: what this one stands for in a step; NULL: none */
+    ls_tensor *alias;   /* the context's list of stand-ins */
     int64_t dims[LS_MAX_DIMS];
     _Alignas(64) unsigned char small[LSI_INLINE_BYTES];
 };

@@ -114,7 +114,7 @@ static ls_tensor *read_distributed(ls_context *c, ls_variable *v, bool operand)
     }
     if (v->kind == LSI_SYNC_ON_READ && now != NULL && !now->cross && lsi_sync_on_read()) {
         if (!operand) {
-            (void)lsi_fail_kind(&e, LS_UNIMPLEMENTED, LS_KIND_OP,
+            (void)lsi_fail_kind(&e, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
                                 "read: '%s' is added up inside of sync_on_read; use it "
                                 "as an operand (ls_variable_as_tensor)",
                                 v->name);

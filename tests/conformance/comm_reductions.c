@@ -6,7 +6,11 @@
 
 #include "tensor/tensor.h"
 
+#if defined(__SANITIZE_THREAD__)
+enum { MOST = 5003 }; // every access is looked at: as many meetings, fewer elements
+#else
 enum { MOST = 100003 };
+#endif
 
 static const ls_dtype dtypes[] = {LS_F32, LS_F64, LS_F16, LS_BF16, LS_I8,  LS_I16,
                                   LS_I32, LS_I64, LS_U8,  LS_U16,  LS_U32, LS_U64};

@@ -1,9 +1,12 @@
 /*
- * oracle FILE.jsonl...
+ * oracle [--only ID]... [--verbose] FILE.jsonl...
  *
  * Runs each line of each file against the library and compares with the answer on the
  * line, which TensorFlow gave. The suite is chosen by the file's stem. Exit status 0: no
  * line failed.
+ *
+ *     --only ID   runs the line of that id alone; may be given more than once
+ *     --verbose   names the lines that passed, too
  */
 #include "oracle.h"
 
@@ -11,18 +14,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
+struct suite {
     const char *stem;
     oracle_suite run;
-} SUITES[] = {
-    {"train", oracle_train},
+    bool (*prepare)(void); /* NULL: nothing to prepare */
 };
 
+static const struct suite SUITES[] = {
+    {"strategy", oracle_strategy, oracle_strategy_prepare},
+    {"train", oracle_train, NULL},
+};
+
+/* What the command line asks for, and how it went. */
 struct tally {
-    size_t count[3]; /* by verdict */
+    bool verbose;
+    char **arguments; /* of the command line: NULL at its end */
+    bool some;        /* only the ids that follow an --only */
+    size_t count[3];  /* by verdict */
 };
 
-static oracle_suite suite_of(const char *path)
+static bool is_wanted(const struct tally *t, const char *id)
+{
+    for (size_t i = 1; t->some && t->arguments[i] != NULL; i++) {
+        if (strcmp(t->arguments[i - 1], "--only") == 0 &&
+            strcmp(t->arguments[i], id) == 0) {
+            return true;
+        }
+    }
+    return !t->some;
+}
+
+static const struct suite *suite_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *base = slash == NULL ? path : slash + 1;
@@ -30,7 +52,7 @@ static oracle_suite suite_of(const char *path)
 
     for (size_t i = 0; i < sizeof SUITES / sizeof SUITES[0]; i++) {
         if (strlen(SUITES[i].stem) == n && strncmp(SUITES[i].stem, base, n) == 0) {
-            return SUITES[i].run;
+            return &SUITES[i];
         }
     }
     return NULL;
@@ -40,7 +62,7 @@ static void run_line(oracle_suite suite, const char *folder, const char *text,
                      size_t number, struct tally *t)
 {
     static const char *const words[] = {"ok", "FAILED", "skipped"};
-    char note[600] = "";
+    char note[1600] = "";
     json_error_t error;
     json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     const char *id = json_string_value(json_object_get(line, "id"));
@@ -48,15 +70,16 @@ static void run_line(oracle_suite suite, const char *folder, const char *text,
 
     if (id == NULL) {
         (void)fprintf(stderr, "line %zu is no case: %s\n", number, error.text);
-    } else {
+        t->count[v]++;
+    } else if (is_wanted(t, id)) {
         const oracle_case k = {folder, id, line};
 
         v = suite(&k, note, sizeof note);
-        if (note[0] != '\0') {
+        if (note[0] != '\0' || t->verbose) {
             printf("%s %s: %s\n", words[v], id, note);
         }
+        t->count[v]++;
     }
-    t->count[v]++;
     json_decref(line);
 }
 
@@ -90,7 +113,7 @@ static char *next_line(FILE *f)
 
 static bool run_file(const char *path, struct tally *t)
 {
-    const oracle_suite suite = suite_of(path);
+    const struct suite *suite = suite_of(path);
     const char *slash = strrchr(path, '/');
     const int length = slash == NULL ? 1 : (int)(slash - path);
     FILE *f = fopen(path, "r");
@@ -108,7 +131,7 @@ static bool run_file(const char *path, struct tally *t)
     (void)snprintf(folder, sizeof folder, "%.*s", length, slash == NULL ? "." : path);
     for (size_t number = 1; (text = next_line(f)) != NULL; number++) {
         if (text[0] != '\0') {
-            run_line(suite, folder, text, number, t);
+            run_line(suite->run, folder, text, number, t);
         }
         free(text);
     }
@@ -116,20 +139,57 @@ static bool run_file(const char *path, struct tally *t)
     return true;
 }
 
+static void print_tally(const struct tally *t)
+{
+    printf("%zu passed, %zu failed", t->count[ORACLE_PASSED], t->count[ORACLE_FAILED]);
+    if (t->count[ORACLE_SKIPPED] > 0) {
+        printf(", %zu skipped", t->count[ORACLE_SKIPPED]);
+    }
+    printf("\n");
+}
+
+/* Takes the options out: argv[1 .. files] are the files then. Negative: an unknown one.
+ */
+static int read_options(int argc, char **argv, char **files, struct tally *t)
+{
+    int n = 0;
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--verbose") == 0) {
+            t->verbose = true;
+        } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
+            t->some = true;
+            i++;
+        } else if (argv[i][0] == '-') {
+            return -1;
+        } else {
+            files[n++] = argv[i];
+        }
+    }
+    return n;
+}
+
 int main(int argc, char **argv)
 {
-    struct tally t = {{0, 0, 0}};
-    bool all = argc > 1;
+    struct tally t = {.arguments = argv};
+    char **files = calloc((size_t)argc + 1, sizeof *files);
+    const int n = files == NULL ? -1 : read_options(argc, argv, files, &t);
+    bool all = n > 0;
 
-    if (argc < 2) {
-        (void)fprintf(stderr, "usage: oracle FILE.jsonl...\n");
-        return EXIT_FAILURE;
+    (void)setvbuf(stdout, NULL, _IOLBF, 0); // a line that hangs leaves the others printed
+    if (n <= 0) {
+        (void)fprintf(stderr, "usage: oracle [--only ID]... [--verbose] FILE.jsonl...\n");
     }
-    for (int i = 1; i < argc; i++) {
-        all = run_file(argv[i], &t) && all;
+    for (int i = 0; i < n; i++) {
+        const struct suite *suite = suite_of(files[i]);
+
+        all = (suite == NULL || suite->prepare == NULL || suite->prepare()) && all;
     }
-    printf("%zu passed, %zu failed, %zu skipped\n", t.count[ORACLE_PASSED],
-           t.count[ORACLE_FAILED], t.count[ORACLE_SKIPPED]);
+    for (int i = 0; i < n; i++) {
+        all = run_file(files[i], &t) && all;
+    }
+    print_tally(&t);
+    free(files);
     // A file without a single case that ran is no success.
     return all && t.count[ORACLE_FAILED] == 0 && t.count[ORACLE_PASSED] > 0
                ? EXIT_SUCCESS

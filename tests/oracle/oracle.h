@@ -20,5 +20,9 @@ typedef struct oracle_case {
 /* The verdict, and in `note` why: what was expected and got, or what is missing. */
 typedef oracle_verdict (*oracle_suite)(const oracle_case *k, char *note, size_t size);
 
+oracle_verdict oracle_strategy(const oracle_case *k, char *note, size_t size);
 oracle_verdict oracle_train(const oracle_case *k, char *note, size_t size);
+
+/* Before the library is used for the first time. */
+bool oracle_strategy_prepare(void);
 #endif

@@ -1,0 +1,1 @@
+bench collective --local --filter KiB --seconds 0.001 --json

@@ -1,0 +1,362 @@
+/* Running replicas: order, meeting, failing, and what is left afterwards. */
+#include "replica_test.h"
+
+#include "os/thread.h"
+
+static ls_value *own_id(ls_context *c, ls_value *args, void *user)
+{
+    (void)args;
+    (void)user;
+    return ls_value_of(c, ls_replica_id_tensor(c));
+}
+
+LST_TEST(every_replica_runs_once_with_its_own_id)
+{
+    for (int n = 1; n <= 9; n++) {
+        mirror m = mirror_of(n, false);
+        ls_value *out = NULL;
+        ls_error e = LS_ERROR_INIT;
+
+        LST_OK(ls_strategy_run(m.s, own_id, NULL, NULL, &out, &e));
+        for (int i = 0; i < n; i++) {
+            LST_CHECK(number_at(out, (size_t)i) == i);
+        }
+        LST_CHECK(ls_value_size(out) == (n == 1 ? 0U : (size_t)n)); // one is not wrapped
+        ls_value_release(out);
+        mirror_end(&m);
+    }
+}
+
+/* ---- order ---- */
+
+struct trace {
+    atomic_int at;
+    int order[64];
+};
+
+static void note(struct trace *t, int what)
+{
+    const int at = atomic_fetch_add(&t->at, 1);
+
+    if (at < 64) {
+        t->order[at] = what;
+    }
+}
+
+static ls_value *merged(ls_context *cross, ls_strategy *s, ls_value *args, void *user)
+{
+    (void)cross;
+    (void)s;
+    note(user, 100);
+    return args;
+}
+
+static ls_value *traced(ls_context *c, ls_value *args, void *user)
+{
+    (void)args;
+    note(user, ls_replica_id(c));
+    (void)ls_merge_call(c, merged, NULL, user);
+    note(user, 10 + ls_replica_id(c));
+    (void)ls_all_reduce(c, LS_SUM, ls_constant_f32(c, 1));
+    note(user, 20 + ls_replica_id(c));
+    return NULL;
+}
+
+LST_TEST(a_sequential_run_takes_replicas_in_turn_from_meeting_to_meeting)
+{
+    static const int want[] = {0, 1, 2, 100, 10, 11, 12, 20, 21, 22};
+    mirror m = mirror_of(3, true);
+    ls_error e = LS_ERROR_INIT;
+
+    for (int round = 0; round < 20; round++) {
+        struct trace t = {0};
+
+        LST_OK(ls_strategy_run(m.s, traced, NULL, &t, NULL, &e));
+        LST_CHECK(atomic_load(&t.at) == (int)LSI_COUNT_OF(want));
+        LST_CHECK(memcmp(t.order, want, sizeof want) == 0);
+    }
+    mirror_end(&m);
+}
+
+/* ---- failing ---- */
+
+static ls_value *second_fails(ls_context *c, ls_value *args, void *user)
+{
+    (void)args;
+    (void)user;
+    if (ls_replica_id(c) == 1) {
+        ls_context_at(c, "user.c", 7);
+        (void)ls_context_fail(c, LS_OUT_OF_RANGE, "the batch ended");
+        return NULL;
+    }
+    return ls_value_of(c, ls_all_reduce(c, LS_SUM, ls_constant_f32(c, 1)));
+}
+
+LST_TEST(a_failing_replica_releases_the_others_and_its_error_comes_back)
+{
+    mirror m = mirror_of(3, false);
+    ls_value *out = NULL;
+    ls_error e = LS_ERROR_INIT;
+
+    LST_FAILS(ls_strategy_run(m.s, second_fails, NULL, NULL, &out, &e), LS_OUT_OF_RANGE,
+              e, "the batch ended");
+    LST_CHECK(e.rank == 1 && e.line == 7 && e.file != NULL);
+    LST_CHECK(out == NULL);
+    LST_CHECK(!ls_has_strategy() && !ls_in_cross_replica_context());
+    LST_OK(ls_strategy_run(m.s, own_id, NULL, NULL, &out, &e));
+    ls_value_release(out);
+    mirror_end(&m);
+}
+
+static ls_value *first_alone(ls_context *c, ls_value *args, void *user)
+{
+    (void)args;
+    (void)user;
+    return ls_replica_id(c) == 0 ? ls_merge_call(c, merged, NULL, user) : NULL;
+}
+
+LST_TEST(a_replica_that_ends_while_others_wait_is_an_error)
+{
+    struct trace t = {0};
+    mirror m = mirror_of(2, false);
+    ls_error e = LS_ERROR_INIT;
+
+    for (int round = 0; round < 100; round++) {
+        LST_FAILS(ls_strategy_run(m.s, first_alone, NULL, &t, NULL, &e),
+                  LS_FAILED_PRECONDITION, e, "different number of merge_call");
+    }
+    mirror_end(&m);
+}
+
+static ls_value *different_calls(ls_context *c, ls_value *args, void *user)
+{
+    ls_tensor *x = ls_constant_f32(c, 1);
+
+    (void)args;
+    (void)user;
+    if (ls_replica_id(c) == 0) {
+        ls_context_at(c, "zero.c", 3);
+        return ls_value_of(c, ls_all_reduce(c, LS_SUM, x));
+    }
+    ls_context_at(c, "one.c", 4);
+    return ls_merge_call(c, merged, NULL, user);
+}
+
+LST_TEST(replicas_that_call_different_things_are_told_both_lines)
+{
+    struct trace t = {0};
+    mirror m = mirror_of(2, false);
+    ls_error e = LS_ERROR_INIT;
+
+    LST_FAILS(ls_strategy_run(m.s, different_calls, NULL, &t, NULL, &e), LS_INTERNAL, e,
+              "zero.c:3");
+    LST_CHECK(strstr(e.message, "one.c:4") != NULL);
+    mirror_end(&m);
+}
+
+static ls_value *failing_merge(ls_context *cross, ls_strategy *s, ls_value *args,
+                               void *user)
+{
+    (void)s;
+    (void)args;
+    (void)user;
+    (void)ls_context_fail(cross, LS_DATA_LOSS, "cannot be merged");
+    return NULL;
+}
+
+static ls_value *merges_badly(ls_context *c, ls_value *args, void *user)
+{
+    (void)args;
+    return ls_merge_call(c, failing_merge, NULL, user);
+}
+
+LST_TEST(a_failing_merge_function_fails_the_run)
+{
+    mirror m = mirror_of(2, false);
+    ls_error e = LS_ERROR_INIT;
+
+    LST_FAILS(ls_strategy_run(m.s, merges_badly, NULL, NULL, NULL, &e), LS_DATA_LOSS, e,
+              "cannot be merged");
+    mirror_end(&m);
+}
+
+/* ---- aborting ---- */
+
+struct stuck {
+    ls_strategy *s;
+    atomic_bool inside;
+};
+
+static ls_value *loops(ls_context *c, ls_value *args, void *user)
+{
+    struct stuck *k = user;
+
+    (void)args;
+    atomic_store(&k->inside, true);
+    while (ls_context_status(c, NULL) == LS_OK) { // until somebody ends it
+        (void)ls_add(c, ls_constant_f32(c, 1), ls_constant_f32(c, 2));
+    }
+    return NULL;
+}
+
+static void abort_it(void *arg)
+{
+    struct stuck *k = arg;
+
+    while (!atomic_load(&k->inside)) {
+        lsi_yield();
+    }
+    ls_strategy_abort(k->s);
+}
+
+LST_TEST(an_abort_from_another_thread_ends_a_run_that_would_not)
+{
+    mirror m = mirror_of(2, false);
+    struct stuck k = {m.s, false};
+    lsi_thread t;
+    ls_error e = LS_ERROR_INIT;
+
+    LST_OK(lsi_thread_start(&t, abort_it, &k, &e, "abort"));
+    LST_FAILS(ls_strategy_run(m.s, loops, NULL, &k, NULL, &e), LS_ABORTED, e, "abort");
+    lsi_thread_join(&t);
+    LST_OK(ls_strategy_run(m.s, own_id, NULL, NULL, NULL, &e)); // and it goes on
+    mirror_end(&m);
+}
+
+/* ---- nesting, threads ---- */
+
+static ls_value *runs_inside(ls_context *cross, ls_strategy *s, ls_value *args,
+                             void *user)
+{
+    int *depth = user;
+    ls_value *out = NULL;
+    ls_error e = LS_ERROR_INIT;
+
+    (void)args;
+    LST_OK(ls_strategy_run(s, own_id, NULL, NULL, &out, &e));
+    LST_CHECK(number_at(out, 1) == 1);
+    (*depth)++;
+    return ls_value_adopt(cross, out);
+}
+
+static ls_value *nests(ls_context *c, ls_value *args, void *user)
+{
+    (void)args;
+    return ls_merge_call(c, runs_inside, NULL, user);
+}
+
+LST_TEST(a_merge_function_may_run_the_replicas_again)
+{
+    mirror m = mirror_of(4, false);
+    int depth = 0;
+    ls_value *out = NULL;
+    ls_error e = LS_ERROR_INIT;
+
+    for (int i = 0; i < 50; i++) {
+        LST_OK(ls_strategy_run(m.s, nests, NULL, &depth, &out, &e));
+        LST_CHECK(number_at(out, 3) == 3);
+        ls_value_release(out);
+    }
+    LST_CHECK(depth == 50);
+    mirror_end(&m);
+}
+
+struct together {
+    ls_strategy *s;
+    int bad;
+};
+
+static void runs_often(void *arg)
+{
+    struct together *t = arg;
+
+    for (int i = 0; i < 50; i++) {
+        ls_value *out = NULL;
+        ls_error e = LS_ERROR_INIT;
+
+        if (ls_strategy_run(t->s, own_id, NULL, NULL, &out, &e) != LS_OK ||
+            number_at(out, 1) != 1 || ls_has_strategy()) {
+            t->bad++;
+        }
+        ls_value_release(out);
+    }
+}
+
+LST_TEST(threads_that_run_one_strategy_take_turns)
+{
+    mirror m = mirror_of(2, false);
+    struct together t[3] = {{m.s, 0}, {m.s, 0}, {m.s, 0}};
+    lsi_thread threads[3];
+    ls_error e = LS_ERROR_INIT;
+
+    for (int i = 0; i < 3; i++) {
+        LST_OK(lsi_thread_start(&threads[i], runs_often, &t[i], &e, "run-%d", i));
+    }
+    for (int i = 0; i < 3; i++) {
+        lsi_thread_join(&threads[i]);
+        LST_CHECK(t[i].bad == 0);
+    }
+    mirror_end(&m);
+}
+
+/* ---- random failures ---- */
+
+struct chance {
+    uint64_t seed;
+    int replicas;
+};
+
+static ls_value *may_fail(ls_context *c, ls_value *args, void *user)
+{
+    const struct chance *k = user;
+    uint64_t state = k->seed;
+    const int victim = (int)(lst_random(&state) % (uint64_t)(k->replicas + 1));
+    const int when = (int)(lst_random(&state) % 4);
+    ls_tensor *x = ls_constant_f32(c, 1);
+
+    (void)args;
+    for (int i = 0; i < 3; i++) {
+        if (ls_replica_id(c) == victim && when == i) {
+            (void)ls_context_fail(c, LS_DATA_LOSS, "struck");
+        }
+        x = ls_all_reduce(c, LS_MEAN, x);
+        if (i == 1) {
+            (void)ls_merge_call(c, merged, NULL, &(struct trace){0});
+        }
+    }
+    if (ls_replica_id(c) == victim && when == 3) {
+        (void)ls_context_fail(c, LS_DATA_LOSS, "struck");
+    }
+    return ls_value_of(c, x);
+}
+
+LST_TEST(a_thousand_runs_that_fail_at_random_end_and_leave_nothing)
+{
+    mirror m = mirror_of(3, false);
+    int failed = 0;
+
+    for (uint64_t i = 0; i < 1000; i++) {
+        struct chance k = {i + 1, 3};
+        ls_value *out = NULL;
+        ls_error e = LS_ERROR_INIT;
+        const ls_status st = ls_strategy_run(m.s, may_fail, NULL, &k, &out, &e);
+
+        LST_CHECK(st == LS_OK || st == LS_DATA_LOSS);
+        LST_CHECK(st != LS_OK || number_at(out, 2) == 1);
+        failed += st != LS_OK;
+        ls_value_release(out);
+    }
+    LST_CHECK(failed > 500 && failed < 950);
+    mirror_end(&m);
+}
+
+LST_MAIN(LST_CASE(every_replica_runs_once_with_its_own_id),
+         LST_CASE(a_sequential_run_takes_replicas_in_turn_from_meeting_to_meeting),
+         LST_CASE(a_failing_replica_releases_the_others_and_its_error_comes_back),
+         LST_CASE(a_replica_that_ends_while_others_wait_is_an_error),
+         LST_CASE(replicas_that_call_different_things_are_told_both_lines),
+         LST_CASE(a_failing_merge_function_fails_the_run),
+         LST_CASE(an_abort_from_another_thread_ends_a_run_that_would_not),
+         LST_CASE(a_merge_function_may_run_the_replicas_again),
+         LST_CASE(threads_that_run_one_strategy_take_turns),
+         LST_CASE(a_thousand_runs_that_fail_at_random_end_and_leave_nothing))
