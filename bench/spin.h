@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 static inline void bench_relax(void)
 {
@@ -12,10 +13,14 @@ static inline void bench_relax(void)
 #endif
 }
 
-/* A barrier of `ranks` threads. Those who wait long give their core away. */
+/*
+ * A barrier of `ranks` threads. Those who wait long give their core away; nobody waits
+ * once `broken` is set.
+ */
 typedef struct bench_barrier {
     _Alignas(64) atomic_int come;
     _Alignas(64) atomic_int turn;
+    atomic_bool broken;
     int ranks;
 } bench_barrier;
 
@@ -32,6 +37,9 @@ static inline void bench_meet(bench_barrier *b)
     while (atomic_load_explicit(&b->turn, memory_order_acquire) == turn) {
         bench_relax();
         if (++looks % 1024 == 0) {
+            if (atomic_load(&b->broken)) {
+                return;
+            }
             sched_yield();
         }
     }

@@ -41,9 +41,6 @@ struct run {
     float **buf, **copy;
     size_t bytes;
     long calls;
-    bool stop;
-    atomic_bool failed;
-    double share[2 * BENCH_WINDOWS]; // scratch of the windows
 };
 
 struct rank {
@@ -63,9 +60,8 @@ typedef struct collective_result {
 /* Bytes that cross a link of an ideal ring, as everybody counts: 2 (n-1) / n. */
 static double bus_bytes(const struct run *run)
 {
-    return run->ranks < 2
-               ? (double)run->bytes
-               : (double)run->bytes * 2 * (run->ranks - 1) / run->ranks;
+    return run->ranks < 2 ? (double)run->bytes
+                          : (double)run->bytes * 2 * (run->ranks - 1) / run->ranks;
 }
 
 static bool wanted(const struct run *run, const struct size *size)
@@ -125,7 +121,6 @@ static double time_calls(struct rank *me, int policy, long calls)
         start = bench_now();
         for (long i = 0; i < calls; i++) {
             if (reduce(me, policy) != LS_OK) {
-                atomic_store(&run->failed, true);
                 return NAN;
             }
         }
@@ -136,7 +131,6 @@ static double time_calls(struct rank *me, int policy, long calls)
         bench_meet(&run->barrier);
         start = bench_now();
         if (reduce(me, policy) != LS_OK) {
-            atomic_store(&run->failed, true);
             return NAN;
         }
         spent += bench_now() - start;
@@ -172,7 +166,7 @@ static double time_round_trip(struct rank *me)
         return NAN;
     }
     bench_meet(&run->barrier);
-    if (me->index > 1) {
+    if (me->index > 1 || atomic_load(&run->barrier.broken)) {
         return NAN;
     }
     bench_ping(run->flags, me->index, PINGS / 10);
@@ -197,15 +191,16 @@ static void choose_calls(struct rank *me, int policy)
     bench_meet(&run->barrier);
 }
 
+/* Whether any rank has failed; `here`: this one has, and nobody waits for it. */
 static bool failed(struct rank *me, bool here)
 {
     if (here) {
-        atomic_store(&me->run->failed, true);
+        atomic_store(&me->run->barrier.broken, true);
         for (int p = 0; p < POLICIES; p++) {
             ls_comm_abort(me->run->comms[p][me->index]);
         }
     }
-    return atomic_load(&me->run->failed);
+    return atomic_load(&me->run->barrier.broken);
 }
 
 static int print_json(const collective_result *r)
@@ -215,8 +210,8 @@ static int print_json(const collective_result *r)
     for (int p = 0; p < POLICIES && status == CLI_OK; p++) {
         json_t *row = json_pack(
             "{ss, ss, si, sI, ss, so, so, so, so}", "bench", "collective", "name",
-            r->size->name, "ranks", r->ranks, "bytes", (json_int_t)r->size->bytes,
-            "wait", policies[p], "us", bench_stats_json(r->us[p]), "gbs",
+            r->size->name, "ranks", r->ranks, "bytes", (json_int_t)r->size->bytes, "wait",
+            policies[p], "us", bench_stats_json(r->us[p]), "gbs",
             bench_stats_json(r->gbs[p]), "memcpy_gbs", bench_stats_json(r->memory),
             "of_memcpy", bench_stats_json(r->of_memory[p]));
 
@@ -392,7 +387,8 @@ static int run_all(struct run *run, struct rank *ranks)
         ranks[r] = (struct rank){.run = run, .index = r, .err = init};
     }
     for (; started < run->ranks; started++) {
-        if (pthread_create(&ranks[started].thread, NULL, run_rank, &ranks[started]) != 0) {
+        if (pthread_create(&ranks[started].thread, NULL, run_rank, &ranks[started]) !=
+            0) {
             fprintf(stderr, "lockstep bench: the system gives no thread for rank %d\n",
                     started);
             return CLI_FAILED; // the process ends, and the threads that wait with it
@@ -405,7 +401,7 @@ static int run_all(struct run *run, struct rank *ranks)
     for (int r = 1; r < run->ranks; r++) {
         (void)pthread_join(ranks[r].thread, NULL);
     }
-    for (int r = 0; atomic_load(&run->failed) && r < run->ranks; r++) {
+    for (int r = 0; atomic_load(&run->barrier.broken) && r < run->ranks; r++) {
         if (ranks[r].err.code != LS_OK) {
             return bench_failed("all_reduce", &ranks[r].err);
         }
@@ -432,8 +428,7 @@ int bench_collective(const bench_options *o)
     run.barrier.ranks = run.ranks;
     if (ranks == NULL || make(&run, bytes, &err) != LS_OK) {
         fprintf(stderr, "lockstep bench: %d ranks with twice %zu bytes each: %s\n",
-                run.ranks, bytes,
-                err.message[0] != '\0' ? err.message : "out of memory");
+                run.ranks, bytes, err.message[0] != '\0' ? err.message : "out of memory");
         status = CLI_FAILED;
     } else {
         status = run_all(&run, ranks);

@@ -1,1 +1,1 @@
-bench collective --local --filter KiB --seconds 0.001 --json
+bench collective --local --ranks 3 --filter KiB --seconds 0.001 --json

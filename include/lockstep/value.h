@@ -40,7 +40,8 @@ typedef enum ls_value_kind {
     LS_VALUE_DICT,
     LS_VALUE_PER_REPLICA,
     LS_VALUE_MIRRORED,
-    LS_VALUE_VARIABLE /* lockstep/variable.h: ls_value_variable() */
+    LS_VALUE_VARIABLE, /* lockstep/variable.h: ls_value_variable() */
+    LS_VALUE_DATASET   /* lockstep/dataset.h: a window */
 } ls_value_kind;
 
 enum { LS_VALUE_MAX_DEPTH = 100 };

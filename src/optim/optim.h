@@ -75,8 +75,11 @@ struct ls_optimizer {
     bool nesterov;
     ls_optimizer_shared shared;
     _Atomic int64_t iterations;
-    lsi_optimizer_turn turns[2]; /* of replicated steps, in turn: replica 0 writes them */
-    double initial;              /* what slots begin with */
+    lsi_optimizer_turn turn; /* of a replicated step: replica 0 writes it, all read it */
+    lsi_buffer **fresh;      /* one a variable of that step: its new elements, which all
+                                replicas      fill together; NULL: each updates its own copy */
+    size_t fresh_room;
+    double initial; /* what slots begin with */
     lsi_slot_make make_slot;
     void *make_user;
     lsi_slots *slots;
@@ -155,6 +158,16 @@ ls_status lsi_optimizer_update(const ls_optimizer *o, const lsi_optimizer_turn *
                                ls_variable *component, ls_variable *const *slots,
                                const ls_tensor *g, const ls_tensor *squares,
                                int64_t begin, int64_t end, ls_error *err);
+
+/* Replicas whose gradients are summed and applied in one pass, at most. */
+enum { LSI_MAX_SHARED = 64 };
+
+/*
+ * Elements [begin, end) of `whole`, whose gradient is the sum of `n` others in the order
+ * of the tree: summed block by block, in the cache. whole->g is not used.
+ */
+void lsi_optimizer_update_share(const lsi_step *whole, const void *const *grads, int n,
+                                int64_t begin, int64_t end);
 
 /* The slots of vars[i] whose gradient is not NULL, made if there are none. */
 ls_status lsi_optimizer_make_slots(ls_optimizer *o, ls_tensor *const *grads,

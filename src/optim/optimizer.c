@@ -99,6 +99,7 @@ void ls_optimizer_release(ls_optimizer *o)
         }
         ls_variable_release(o->slots[i].of);
     }
+    lsi_free(o->fresh);
     lsi_free(o->slots);
     lsi_free(o);
 }

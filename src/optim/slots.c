@@ -11,32 +11,8 @@ size_t lsi_optimizer_slot_count(const ls_optimizer *o)
     return n;
 }
 
-static void fill(lsi_write *w, const ls_variable *v, double value)
-{
-    for (int64_t i = 0; i < v->count; i++) {
-        lsi_put(v->dtype, w->to, (size_t)i, value);
-    }
-}
-
-static ls_status begin_with(ls_variable *slot, double initial, ls_error *err)
-{
-    lsi_write w;
-    ls_status st = LS_OK;
-
-    for (size_t i = 0; i < ls_variable_components(slot) && st == LS_OK; i++) {
-        ls_variable *component = ls_variable_component(slot, i);
-
-        st = lsi_variable_write(component, &w, err);
-        if (st == LS_OK) {
-            fill(&w, component, initial);
-            lsi_variable_commit(component, &w);
-        }
-    }
-    return st;
-}
-
 /* As many copies as the variable has, on the same devices. */
-static ls_status mirror(ls_variable *of, const ls_tensor *zeros,
+static ls_status mirror(ls_variable *of, const ls_tensor *start,
                         const ls_variable_options *opts, ls_variable **out, ls_error *err)
 {
     ls_device **devices = lsi_alloc((size_t)of->components, sizeof(ls_device *));
@@ -50,7 +26,7 @@ static ls_status mirror(ls_variable *of, const ls_tensor *zeros,
     }
     st = lsi_variable_distributed(
         of->kind == LSI_AGGREGATING ? LSI_AGGREGATING : LSI_MIRRORED_VARIABLE,
-        of->strategy, devices, of->components, zeros, opts, out, err);
+        of->strategy, devices, of->components, start, opts, out, err);
     lsi_free(devices);
     return st;
 }
@@ -59,29 +35,23 @@ ls_status lsi_slot_like(void *user, ls_variable *of, const char *name, double in
                         ls_variable **out, ls_error *err)
 {
     ls_variable_options opts = LS_VARIABLE_OPTIONS_INIT;
-    ls_tensor *zeros = NULL;
-    ls_variable *slot = NULL;
-    ls_status st = ls_tensor_create(of->device, of->dtype, of->shape, NULL, &zeros, err);
+    ls_tensor *start = NULL;
+    ls_status st = ls_tensor_create(of->device, of->dtype, of->shape, NULL, &start, err);
 
     (void)user;
     opts.name = name;
     opts.not_trainable = true;
+    for (int64_t i = 0; st == LS_OK && initial != 0 && i < start->count; i++) {
+        lsi_put(of->dtype, start->data, (size_t)i, initial); // nobody has seen it yet
+    }
     if (st == LS_OK && of->kind == LSI_PLAIN) {
-        st = lsi_variable_plain(zeros, &opts, name, of->device, &slot, err);
+        st = lsi_variable_plain(start, &opts, name, of->device, NULL, out, err);
     } else if (st == LS_OK) {
         opts.synchronization = LS_SYNC_ON_WRITE;
-        st = mirror(of, zeros, &opts, &slot, err);
+        st = mirror(of, start, &opts, out, err);
     }
-    if (st == LS_OK && initial != 0) {
-        st = begin_with(slot, initial, err);
-    }
-    ls_tensor_release(zeros);
-    if (st != LS_OK) {
-        ls_variable_release(slot);
-        return st;
-    }
-    *out = slot;
-    return LS_OK;
+    ls_tensor_release(start);
+    return st;
 }
 
 const lsi_slots *lsi_optimizer_find(const ls_optimizer *o, const ls_variable *v,

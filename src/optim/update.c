@@ -82,26 +82,48 @@ static void cut(const lsi_step *whole, int64_t begin, int64_t end, lsi_step *s)
     }
 }
 
-/* Decay and update are two loops over blocks that stay in the first cache. */
+enum { BLOCK = 2048 }; /* elements that stay in the first cache between two loops */
+
+/* Decay, if there is any, then the update, of elements that lie in the cache. */
+static void step(lsi_step *s)
+{
+    if (s->optimizer->shared.weight_decay != 0) {
+        decay(s);
+        s->w = s->w_out;
+    }
+    s->optimizer->ops->update(s);
+}
+
 static void run_part(void *arg, int part, int parts)
 {
-    enum { BLOCK = 2048 };
     const lsi_step *whole = arg;
-    const ls_optimizer *o = whole->optimizer;
+    const bool blocks = whole->optimizer->shared.weight_decay != 0;
     int64_t begin, end;
     lsi_step s;
 
     lsi_team_share((int64_t)whole->n, 64, part, parts, &begin, &end);
-    if (o->shared.weight_decay == 0 && begin < end) {
-        cut(whole, begin, end, &s);
-        o->ops->update(&s);
-        return;
+    for (int64_t at = begin; at < end; at += blocks ? BLOCK : end - begin) {
+        cut(whole, at, blocks ? LSI_MIN(at + BLOCK, end) : end, &s);
+        step(&s);
     }
+}
+
+void lsi_optimizer_update_share(const lsi_step *whole, const void *const *grads, int n,
+                                int64_t begin, int64_t end)
+{
+    _Alignas(64) double sums[BLOCK]; // room for any dtype
+    const void *from[LSI_MAX_SHARED];
+    const size_t size = ls_dtype_size(whole->dtype);
+    lsi_step s;
+
     for (int64_t at = begin; at < end; at += BLOCK) {
         cut(whole, at, LSI_MIN(at + BLOCK, end), &s);
-        decay(&s);
-        s.w = s.w_out;
-        o->ops->update(&s);
+        for (int r = 0; r < n; r++) {
+            from[r] = (const char *)grads[r] + (size_t)at * size;
+        }
+        lsi_reduce_tree(LS_SUM, from, n, sums, s.n, s.dtype);
+        s.g = sums;
+        step(&s);
     }
 }
 

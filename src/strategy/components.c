@@ -14,9 +14,9 @@ void lsi_components_clear(lsi_components *p)
 
 bool lsi_variable_is_mirrored(ls_variable *v)
 {
-    // A copy is a plain variable, and so is what central storage keeps in one place.
-    return ls_variable_strategy(v)->ops->kind == LSI_MIRRORED &&
-           ls_variable_component(v, 0) != v;
+    // A copy is a plain variable, of the default strategy, and what central storage keeps
+    // in one place is one as well.
+    return ls_variable_strategy(v)->ops->kind == LSI_MIRRORED;
 }
 
 /* Whole numbers are int32, as TensorFlow has them, unless they do not fit. */

@@ -107,7 +107,7 @@ static void put_leaf(struct writer *w, const ls_value *v)
     char *at = left > 0 ? w->buf + w->length : nowhere;
     const size_t room = left > 0 ? left : sizeof nowhere;
 
-    if (v->kind == LS_VALUE_VARIABLE) {
+    if (lsi_value_is_object(v)) {
         w->length += v->leaf.object.ops->text(v->leaf.object.self, at, room);
     } else if (w->repr) {
         w->length += ls_tensor_repr(v->leaf.tensor, at, room);
@@ -162,6 +162,7 @@ static void put_value(struct writer *w, const ls_value *v, bool quoted)
         break;
     case LS_VALUE_TENSOR:
     case LS_VALUE_VARIABLE:
+    case LS_VALUE_DATASET:
         put_leaf(w, v);
         break;
     case LS_VALUE_INT:

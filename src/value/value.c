@@ -218,7 +218,7 @@ void ls_value_release(ls_value *v)
     }
     if (v->kind == LS_VALUE_TENSOR) {
         ls_tensor_release(v->leaf.tensor);
-    } else if (v->kind == LS_VALUE_VARIABLE) {
+    } else if (lsi_value_is_object(v)) {
         v->leaf.object.ops->release(v->leaf.object.self);
     }
     lsi_free(v->keys);
@@ -254,6 +254,7 @@ const char *ls_value_kind_name(ls_value_kind kind)
         [LS_VALUE_PER_REPLICA] = "PerReplica",
         [LS_VALUE_MIRRORED] = "Mirrored",
         [LS_VALUE_VARIABLE] = "variable",
+        [LS_VALUE_DATASET] = "dataset",
     };
 
     return (size_t)kind < LSI_COUNT_OF(names) ? names[kind] : "?";
@@ -346,6 +347,7 @@ bool ls_value_same(const ls_value *a, const ls_value *b)
         return a->leaf.string.len == b->leaf.string.len &&
                memcmp(a->leaf.string.ptr, b->leaf.string.ptr, a->leaf.string.len) == 0;
     case LS_VALUE_VARIABLE:
+    case LS_VALUE_DATASET:
         return a->leaf.object.self == b->leaf.object.self;
     default:
         return false;

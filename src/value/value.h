@@ -47,6 +47,11 @@ static inline bool lsi_value_is_distributed(const ls_value *v)
     return v->kind == LS_VALUE_PER_REPLICA || v->kind == LS_VALUE_MIRRORED;
 }
 
+static inline bool lsi_value_is_object(const ls_value *v)
+{
+    return v->kind == LS_VALUE_VARIABLE || v->kind == LS_VALUE_DATASET;
+}
+
 /* A leaf over an object, which is retained. */
 ls_status lsi_value_object(ls_value_kind kind, void *self, const lsi_object_ops *ops,
                            ls_value **out, ls_error *err);

@@ -26,7 +26,7 @@ ls_status lsi_create_plain(ls_strategy *s, const ls_tensor *value,
 {
     ls_variable *v = NULL;
     ls_status st =
-        lsi_variable_plain(value, opts, opts->name, place(s, value, opts), &v, err);
+        lsi_variable_plain(value, opts, opts->name, place(s, value, opts), NULL, &v, err);
 
     if (st == LS_OK) {
         v->strategy = s->ops->kind == LSI_DEFAULT ? NULL : ls_strategy_retain(s);
@@ -61,7 +61,9 @@ static ls_status add_copies(ls_variable *v, ls_device *const *devices,
         if (name == NULL) {
             return lsi_fail_memory(err, "a name", strlen(v->name));
         }
-        st = lsi_variable_plain(value, opts, name, devices[i], &v->component[i], err);
+        st = lsi_variable_plain(value, opts, name, devices[i],
+                                i > 0 ? v->component[0]->buffer : NULL, &v->component[i],
+                                err);
         lsi_free(name);
         if (st == LS_OK) {
             v->component[i]->container = v;

@@ -258,6 +258,19 @@ size_t ls_variable_text(ls_variable *v, char *buf, size_t size)
     return length + (n > 0 ? (size_t)n : 0);
 }
 
+static ls_status copy_elements(ls_variable *to, const ls_variable *from, ls_error *err)
+{
+    lsi_write w;
+    const ls_status st = lsi_variable_write(to, &w, err);
+
+    if (st == LS_OK) {
+        memcpy(w.to, from->buffer->data,
+               (size_t)from->count * ls_dtype_size(from->dtype));
+        lsi_variable_commit(to, &w);
+    }
+    return st;
+}
+
 ls_status ls_variable_clone(ls_variable *v, ls_variable **out, ls_error *err)
 {
     ls_variable_options opts = LS_VARIABLE_OPTIONS_INIT;
@@ -281,7 +294,7 @@ ls_status ls_variable_clone(ls_variable *v, ls_variable **out, ls_error *err)
     opts.strict = v->strict;
     st = ls_variable_value(ls_variable_component(v, 0), &value, err);
     if (st == LS_OK && v->kind == LSI_PLAIN) {
-        st = lsi_variable_plain(value, &opts, v->name, v->device, &copy, err);
+        st = lsi_variable_plain(value, &opts, v->name, v->device, NULL, &copy, err);
         if (st == LS_OK) {
             copy->strategy = ls_strategy_retain(v->strategy);
         }
@@ -297,8 +310,9 @@ ls_status ls_variable_clone(ls_variable *v, ls_variable **out, ls_error *err)
                                             value, &opts, &copy, err);
         lsi_free(devices);
         for (int i = 1; i < v->components && st == LS_OK; i++) {
-            memcpy(copy->component[i]->buffer->data, v->component[i]->buffer->data,
-                   (size_t)v->count * ls_dtype_size(v->dtype));
+            st = v->component[i]->buffer == v->component[0]->buffer
+                     ? LS_OK
+                     : copy_elements(copy->component[i], v->component[i], err);
         }
     }
     ls_tensor_release(value);

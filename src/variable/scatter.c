@@ -164,8 +164,8 @@ static bool refuse(ls_context *c, const ls_variable *v, const char *why)
 {
     ls_error e = LS_ERROR_INIT;
 
-    (void)lsi_fail_kind(&e, LS_UNIMPLEMENTED, LS_KIND_RUNTIME, "scatter: '%s' %s", v->name,
-                        why);
+    (void)lsi_fail_kind(&e, LS_UNIMPLEMENTED, LS_KIND_RUNTIME, "scatter: '%s' %s",
+                        v->name, why);
     (void)lsi_context_error(c, &e);
     return false;
 }

@@ -10,8 +10,8 @@ static size_t bytes_of(const ls_variable *v)
 }
 
 ls_status lsi_variable_plain(const ls_tensor *value, const ls_variable_options *opts,
-                             const char *name, ls_device *device, ls_variable **out,
-                             ls_error *err)
+                             const char *name, ls_device *device, lsi_buffer *shared,
+                             ls_variable **out, ls_error *err)
 {
     ls_variable *v = lsi_alloc(1, sizeof *v);
     ls_status st = LS_OK;
@@ -31,10 +31,11 @@ ls_status lsi_variable_plain(const ls_tensor *value, const ls_variable_options *
     v->device = device;
     v->runtime = ls_runtime_retain(device->runtime);
     v->name = lsi_strdup(name);
-    v->buffer = lsi_buffer_new(device, bytes_of(v));
+    v->buffer =
+        shared != NULL ? lsi_buffer_retain(shared) : lsi_buffer_new(device, bytes_of(v));
     if (v->name == NULL || v->buffer == NULL) {
         st = lsi_fail_memory(err, "a variable", bytes_of(v));
-    } else {
+    } else if (shared == NULL) {
         st = ls_tensor_read(value, v->buffer->data, bytes_of(v), err);
     }
     if (st != LS_OK) {

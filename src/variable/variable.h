@@ -39,10 +39,14 @@ struct ls_variable {
     lsi_mutex lock;         /* aggregating: replicas write it in turn */
 };
 
-/* A variable with a copy of `value`, whatever scope is open. `name` and `device` win. */
+/*
+ * A variable with a copy of `value`, whatever scope is open. `name` and `device` win.
+ * `shared` (NULL: none) holds these elements already: it is retained in place of a copy,
+ * and the first write of whoever shares it takes new memory.
+ */
 ls_status lsi_variable_plain(const ls_tensor *value, const ls_variable_options *opts,
-                             const char *name, ls_device *device, ls_variable **out,
-                             ls_error *err);
+                             const char *name, ls_device *device, lsi_buffer *shared,
+                             ls_variable **out, ls_error *err);
 
 /*
  * One component on each of `n` devices, the first from `value`, the others from it. The
