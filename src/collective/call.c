@@ -6,12 +6,17 @@
 const char *lsi_call_name(lsi_call_kind kind)
 {
     static const char *const names[] = {
-        [LSI_CALL_ALL_REDUCE] = "all_reduce", [LSI_CALL_REDUCE] = "reduce",
-        [LSI_CALL_BROADCAST] = "broadcast",   [LSI_CALL_ALL_GATHER] = "all_gather",
+        [LSI_CALL_ALL_REDUCE] = "all_reduce",
+        [LSI_CALL_REDUCE] = "reduce",
+        [LSI_CALL_BROADCAST] = "broadcast",
+        [LSI_CALL_ALL_GATHER] = "all_gather",
         [LSI_CALL_REDUCE_SCATTER] = "reduce_scatter",
-        [LSI_CALL_ALL_TO_ALL] = "all_to_all", [LSI_CALL_BARRIER] = "barrier",
-        [LSI_CALL_MEET] = "a meeting",        [LSI_CALL_GROUP] = "a group of calls",
-        [LSI_CALL_SEND] = "send",             [LSI_CALL_RECV] = "recv",
+        [LSI_CALL_ALL_TO_ALL] = "all_to_all",
+        [LSI_CALL_BARRIER] = "barrier",
+        [LSI_CALL_MEET] = "a meeting",
+        [LSI_CALL_GROUP] = "a group of calls",
+        [LSI_CALL_SEND] = "send",
+        [LSI_CALL_RECV] = "recv",
     };
 
     return names[kind];
@@ -102,12 +107,12 @@ static uint64_t detail_of(const lsi_call *call, int ranks)
 
 lsi_fingerprint lsi_fingerprint_of(const lsi_call *call, int ranks)
 {
-    return (lsi_fingerprint){.what = (uint16_t)((unsigned)call->kind |
-                                                (unsigned)call->op << 8),
-                             .dtype = (uint16_t)call->dtype,
-                             .site = site_of(call->place),
-                             .count = call->count,
-                             .detail = detail_of(call, ranks)};
+    return (lsi_fingerprint){
+        .what = (uint16_t)((unsigned)call->kind | (unsigned)call->op << 8),
+        .dtype = (uint16_t)call->dtype,
+        .site = site_of(call->place),
+        .count = call->count,
+        .detail = detail_of(call, ranks)};
 }
 
 bool lsi_fingerprint_equal(const lsi_fingerprint *a, const lsi_fingerprint *b)
@@ -176,8 +181,10 @@ ls_status lsi_mismatch(ls_error *err, const lsi_call *first, int r, const lsi_ca
     describe(first, a, sizeof a);
     describe(other, b, sizeof b);
     if (first->peer != other->peer && first->kind == other->kind) {
-        return lsi_fail(err, code, r, "%s: rank 0 calls %s with root %d, rank %d %s with "
-                        "root %d", what, a, first->peer, r, b, other->peer);
+        return lsi_fail(err, code, r,
+                        "%s: rank 0 calls %s with root %d, rank %d %s with "
+                        "root %d",
+                        what, a, first->peer, r, b, other->peer);
     }
     if (first->algorithm != other->algorithm && first->kind == other->kind &&
         first->count == other->count) {

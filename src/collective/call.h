@@ -27,7 +27,8 @@ typedef enum lsi_call_kind {
 const char *lsi_call_name(lsi_call_kind kind);
 
 typedef enum lsi_algorithm {
-    LSI_ALGORITHM_INLINE, /* direct, the data travels with the call: chosen, never named */
+    LSI_ALGORITHM_INLINE, /* direct, the data travels with the call: chosen, never named
+                           */
     LSI_ALGORITHM_DIRECT,
     LSI_ALGORITHM_TREE,
     LSI_ALGORITHM_HIERARCHICAL,
@@ -104,7 +105,8 @@ lsi_fingerprint lsi_fingerprint_of(const lsi_call *call, int ranks);
 bool lsi_fingerprint_equal(const lsi_fingerprint *a, const lsi_fingerprint *b);
 
 /* The mismatch of rank 0's call and rank r's, in the words both get. */
-ls_status lsi_mismatch(ls_error *err, const lsi_call *first, int r, const lsi_call *other);
+ls_status lsi_mismatch(ls_error *err, const lsi_call *first, int r,
+                       const lsi_call *other);
 
 uint64_t lsi_hash(uint64_t seed, const void *bytes, size_t size);
 uint64_t lsi_hash_text(uint64_t seed, const char *text);
@@ -113,10 +115,10 @@ uint64_t lsi_hash_text(uint64_t seed, const char *text);
 typedef struct lsi_parcel {
     struct ls_comm_work *next; /* in the mailbox */
     struct ls_comm_work *other;
-    bool queued, taken;     /* guarded by the mailbox, as the two above */
-    atomic_bool matched;    /* `other` was found: have a look */
-    atomic_bool done;       /* by whoever took it; the last that is touched */
-    bool mismatch;          /* `why` of the work says what */
+    bool queued, taken;  /* guarded by the mailbox, as the two above */
+    atomic_bool matched; /* `other` was found: have a look */
+    atomic_bool done;    /* by whoever took it; the last that is touched */
+    bool mismatch;       /* `why` of the work says what */
 } lsi_parcel;
 
 struct ls_comm_work {

@@ -239,8 +239,8 @@ static ls_status mail(ls_comm *comm, lsi_call *call, const ls_comm_options *opts
     ls_status st = check_comm(comm, call, err);
 
     if (st == LS_OK) {
-        st = check_peer(comm, call,
-                        call->kind == LSI_CALL_SEND ? "to_rank" : "from_rank", err);
+        st = check_peer(comm, call, call->kind == LSI_CALL_SEND ? "to_rank" : "from_rank",
+                        err);
     }
     if (st == LS_OK && call->peer == comm->rank) {
         st = lsi_fail(err, LS_INVALID_ARGUMENT, -1,

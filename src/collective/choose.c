@@ -10,10 +10,8 @@
 #include <strings.h>
 
 static const char *const names[] = {
-    [LSI_ALGORITHM_INLINE] = "direct",
-    [LSI_ALGORITHM_DIRECT] = "direct",
-    [LSI_ALGORITHM_TREE] = "tree",
-    [LSI_ALGORITHM_HIERARCHICAL] = "hierarchical",
+    [LSI_ALGORITHM_INLINE] = "direct", [LSI_ALGORITHM_DIRECT] = "direct",
+    [LSI_ALGORITHM_TREE] = "tree",     [LSI_ALGORITHM_HIERARCHICAL] = "hierarchical",
     [LSI_ALGORITHM_RING] = "ring",
 };
 
@@ -118,8 +116,8 @@ lsi_algorithm lsi_algorithm_choose(lsi_call_kind kind, size_t bytes, int ranks,
     }
     direct = direct_ns(bytes, ranks, spread);
     tree = tree_ns(bytes, ranks, spread);
-    hierarchical = ranks > 2 && spread > 1 ? hierarchical_ns(bytes, ranks, spread)
-                                           : direct + 1;
+    hierarchical =
+        ranks > 2 && spread > 1 ? hierarchical_ns(bytes, ranks, spread) : direct + 1;
     if (direct <= tree && direct <= hierarchical) {
         return LSI_ALGORITHM_DIRECT;
     }
@@ -185,11 +183,10 @@ ls_status lsi_call_prepare(const ls_comm *comm, lsi_call *call,
         call->algorithm = comm->size > 1 ? algorithm : LSI_ALGORITHM_DIRECT;
         return LS_OK;
     }
-    call->algorithm =
-        call->inlined <= LSI_INLINE_MOST
-            ? LSI_ALGORITHM_INLINE
-            : lsi_algorithm_choose(call->kind, call->inlined, comm->size,
-                                   lsi_comm_nodes());
+    call->algorithm = call->inlined <= LSI_INLINE_MOST
+                          ? LSI_ALGORITHM_INLINE
+                          : lsi_algorithm_choose(call->kind, call->inlined, comm->size,
+                                                 lsi_comm_nodes());
     return LS_OK;
 }
 

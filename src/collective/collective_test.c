@@ -22,7 +22,8 @@ static void enter(void *arg)
     me->fn(me);
 }
 
-static void run_on(ls_comm *const *comms, int size, void (*fn)(struct rank *me), void *arg)
+static void run_on(ls_comm *const *comms, int size, void (*fn)(struct rank *me),
+                   void *arg)
 {
     struct rank ranks[MOST];
     ls_error err = LS_ERROR_INIT;
@@ -387,7 +388,8 @@ LST_TEST(reductions_have_names)
     LST_CHECK(op == LS_MEAN && strcmp(ls_reduce_name(LS_MAX), "MAX") == 0);
     LST_FAILS(ls_reduce_from_name("median", &op, &err), LS_INVALID_ARGUMENT, err,
               "median");
-    LST_CHECK(err.kind == LS_KIND_VALUE && strcmp(ls_reduce_name((ls_reduce)9), "?") == 0);
+    LST_CHECK(err.kind == LS_KIND_VALUE &&
+              strcmp(ls_reduce_name((ls_reduce)9), "?") == 0);
     LST_FAILS(ls_reduce_from_name(NULL, &op, &err), LS_INVALID_ARGUMENT, err, "null");
 }
 

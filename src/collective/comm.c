@@ -280,8 +280,9 @@ static ls_status check_whole(ls_comm *comm, ls_error *err)
     return comm->backend->broken(comm, NULL) ? fail_as_before(comm, err) : LS_OK;
 }
 
-LSI_HOT ls_status lsi_comm_call(ls_comm *comm, lsi_call *call, const ls_comm_options *opts,
-                                ls_comm_work **out, ls_error *err)
+LSI_HOT ls_status lsi_comm_call(ls_comm *comm, lsi_call *call,
+                                const ls_comm_options *opts, ls_comm_work **out,
+                                ls_error *err)
 {
     static const ls_comm_options init = LS_COMM_OPTIONS_INIT;
     ls_comm_options o = init;
@@ -372,7 +373,7 @@ static ls_status post_mail(ls_comm *comm, int64_t timeout_ms, ls_comm_work **mai
             continue;
         }
         st = start(comm, &comm->noted[i], timeout_ms, &work, err);
-        if (st != LS_OK) {
+        if (st != LS_OK || work == NULL) {
             return st;
         }
         work->chain = *mail;

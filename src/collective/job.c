@@ -97,9 +97,9 @@ const void *lsi_job_source(const lsi_job *job, int r, size_t at)
     const lsi_call *call = job->calls[r];
     const size_t size = lsi_call_size(call);
 
-    return call->piece_count > 0 ? (const char *)call->pieces[job->piece].from +
-                                       (at - job->piece_at) * size
-                                 : (const char *)call->from + at * size;
+    return call->piece_count > 0
+               ? (const char *)call->pieces[job->piece].from + (at - job->piece_at) * size
+               : (const char *)call->from + at * size;
 }
 
 void *lsi_job_place(const lsi_job *job, int r, size_t at)

@@ -64,6 +64,7 @@ typedef struct lsi_mailbox {
 
 typedef struct lsi_local_comm lsi_local_comm;
 
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): it keeps cache lines apart
 typedef struct lsi_local {
     atomic_int refs; /* handles */
     int size;
@@ -75,7 +76,7 @@ typedef struct lsi_local {
     lsi_failure failure;
     lsi_slot *slots;
     lsi_mailbox *boxes;
-    lsi_local_comm **handles; /* NULL: released */
+    lsi_local_comm **handles;  /* NULL: released */
     struct lsi_local *orphans; /* groups whose split failed, guarded by failure.lock */
     struct lsi_local *sibling;
     struct {
@@ -87,14 +88,14 @@ typedef struct lsi_local {
 struct lsi_local_comm {
     ls_comm base;
     lsi_local *group;
-    uint32_t next;             /* sequence number of the next collective */
-    uint32_t room;             /* every rank has finished this many, at least */
+    uint32_t next;              /* sequence number of the next collective */
+    uint32_t room;              /* every rank has finished this many, at least */
     ls_comm_work *first, *last; /* collectives that have not ended, in order */
-    ls_comm_work *unposted;    /* the first of them that found no room */
-    uint64_t moves;            /* how often anything moved */
-    lsi_job job;               /* of the first */
-    const lsi_call **calls;    /* what the job refers to */
-    atomic_bool taken;         /* somebody has this handle */
+    ls_comm_work *unposted;     /* the first of them that found no room */
+    uint64_t moves;             /* how often anything moved */
+    lsi_job job;                /* of the first */
+    const lsi_call **calls;     /* what the job refers to */
+    atomic_bool taken;          /* somebody has this handle */
 };
 
 extern const lsi_backend lsi_backend_local;
@@ -110,6 +111,10 @@ void lsi_local_wake(lsi_local *group, unsigned what);
 
 /* Moves the collectives of this rank on as far as they go without waiting. */
 void lsi_local_progress(lsi_local_comm *c);
+
+/* Entries of the backend: see lsi_backend. */
+ls_status lsi_local_post(ls_comm *comm, ls_comm_work *work, ls_error *err);
+bool lsi_local_test(ls_comm *comm, ls_comm_work *work);
 
 /* Blocks until `work` has ended. */
 void lsi_local_wait(ls_comm *comm, ls_comm_work *work);

@@ -72,8 +72,7 @@ static bool agree(ls_comm_work *work, ls_comm_work *other)
     if (from->dtype == to->dtype && from->count == to->count) {
         return true;
     }
-    (void)lsi_fail(&why,
-                   from->dtype != to->dtype ? LS_INTERNAL : LS_INVALID_ARGUMENT, -1,
+    (void)lsi_fail(&why, from->dtype != to->dtype ? LS_INTERNAL : LS_INVALID_ARGUMENT, -1,
                    "%s: rank %d sends %zu of %s at %.100s:%d, rank %d receives %zu of %s "
                    "at %.100s:%d",
                    from->dtype != to->dtype ? "dtype mismatch" : "shape mismatch",

@@ -34,8 +34,7 @@ static struct lane lane_of(const lsi_job *job, int from, int to)
         for (int r = 0; r < from; r++) {
             skipped += take->counts[r];
         }
-        return (struct lane){give->from,
-                             (char *)take->to + skipped * lsi_call_size(take),
+        return (struct lane){give->from, (char *)take->to + skipped * lsi_call_size(take),
                              take->counts[from] * lsi_call_size(take)};
     default:
         return (struct lane){NULL, NULL, 0};

@@ -1,7 +1,6 @@
 #include "collective/reduce.h"
 
 #include "collective/adds.h"
-#include "os/thread.h"
 #include "tensor/tensor.h"
 
 #include <stdio.h>
@@ -14,11 +13,10 @@ enum {
 
 extern const lsi_adds lsi_adds_baseline, lsi_adds_avx2, lsi_adds_avx512;
 
-/* The instruction set cannot change after first use. */
-static const lsi_adds *best = NULL;
-static lsi_once best_once = LSI_ONCE_INIT;
+/* The instruction set cannot change after first use: whoever comes first finds it. */
+static _Atomic(const lsi_adds *) best;
 
-static void find_best(void)
+static const lsi_adds *find_best(void)
 {
     const char *cap = lsi_env("LS_ISA");
     lsi_isa isa = lsi_isa_best(), most;
@@ -28,21 +26,24 @@ static void find_best(void)
     }
 #if defined(__x86_64__)
     if (isa == LSI_ISA_AVX512) {
-        best = &lsi_adds_avx512;
-        return;
+        return &lsi_adds_avx512;
     }
     if (isa == LSI_ISA_AVX2) {
-        best = &lsi_adds_avx2;
-        return;
+        return &lsi_adds_avx2;
     }
 #endif
-    best = &lsi_adds_baseline;
+    return &lsi_adds_baseline;
 }
 
 const lsi_adds *lsi_adds_best(void)
 {
-    lsi_once_run(&best_once, find_best);
-    return best;
+    const lsi_adds *adds = atomic_load_explicit(&best, memory_order_acquire);
+
+    if (adds == NULL) {
+        adds = find_best();
+        atomic_store(&best, adds);
+    }
+    return adds;
 }
 
 static const char *const names[] = {"SUM", "MEAN", "MIN", "MAX", "PROD"};
@@ -148,9 +149,9 @@ struct tree {
     size_t wide, narrow; // bytes of an element
     bool half;
     size_t count;
-    int depth;                    // partial sums that wait for their right neighbour
-    const void *parts[DEEPEST];   // the oldest first
-    int leaves[DEEPEST];          // how many sources each holds
+    int depth;                  // partial sums that wait for their right neighbour
+    const void *parts[DEEPEST]; // the oldest first
+    int leaves[DEEPEST];        // how many sources each holds
     unsigned char (*room)[BLOCK_BYTES]; // where part i is made
 };
 

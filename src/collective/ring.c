@@ -130,8 +130,7 @@ static void add_hop(lsi_job *job, const struct chunk *c, int hop, size_t at, siz
     const lsi_sum sum = lsi_job_sum(job, hop + 2 == job->ranks);
 
     job->from[0] = lsi_job_source(job, to, at);
-    job->from[1] =
-        hop == 0 ? lsi_job_source(job, from, at) : carried_at(job, from, at);
+    job->from[1] = hop == 0 ? lsi_job_source(job, from, at) : carried_at(job, from, at);
     job->to[0] = carried_at(job, to, at);
     lsi_sum_run(&sum, job->from, NULL, 2, job->to, false, 1, len);
 }

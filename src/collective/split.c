@@ -79,9 +79,8 @@ static ls_status share_groups(lsi_local_comm *c, const struct bid *bids,
         o.timeout_ms = g->timeout_ms;
         o.spin_us = g->spin_us;
         // The number is the same on every rank: it stands in the fingerprints.
-        (void)lsi_local_create(size, &o,
-                               g->id * 31 + (uint32_t)bids[rank].colour + 1, NULL, &made,
-                               &why);
+        (void)lsi_local_create(size, &o, g->id * 31 + (uint32_t)bids[rank].colour + 1,
+                               NULL, &made, &why);
     }
     st = meet(&c->base, made, all, place, err);
     if (st != LS_OK) {
@@ -125,13 +124,13 @@ ls_status lsi_local_split(ls_comm *comm, int colour, int key, lsi_comm_place pla
         st = lsi_fail_memory(&why, "the colours of a group", n * sizeof *bids);
         comm->backend->fail(comm, &why);
         (void)lsi_fail_again(err, &why);
+        goto out;
     }
-    if (st == LS_OK) {
-        st = gather(comm, &mine, bids, place, err);
-    }
+    st = gather(comm, &mine, bids, place, err);
     if (st == LS_OK) {
         st = share_groups(c, bids, place, all, out, err);
     }
+out:
     lsi_free(bids);
     lsi_free((void *)all);
     return st;

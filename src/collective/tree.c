@@ -160,6 +160,7 @@ static void add_pair(lsi_job *job, int level, int r, size_t at, size_t len)
     const lsi_sum sum = lsi_job_sum(job, last);
     int places = 1;
 
+    LSI_ASSERT(level >= 0);
     job->from[0] = held_at(job, r, level, at, &job->wide[0]);
     job->from[1] = held_at(job, r + (1 << level), level, at, &job->wide[1]);
     if (!last) {
@@ -169,8 +170,8 @@ static void add_pair(lsi_job *job, int level, int r, size_t at, size_t len)
     } else {
         places = lsi_job_places(job, at);
     }
-    lsi_sum_run(&sum, job->from, job->wide, 2, job->to, !last && keeps_partials(job->mine),
-                places, len);
+    lsi_sum_run(&sum, job->from, job->wide, 2, job->to,
+                !last && keeps_partials(job->mine), places, len);
 }
 
 static void run(lsi_job *job, int phase, size_t task, size_t tasks)
@@ -213,8 +214,7 @@ static int broadcast_phases(const lsi_job *job)
 static size_t broadcast_tasks(const lsi_job *job, int phase)
 {
     int unused;
-    const int transfers =
-        ranks_at(job->ranks, job->mine->peer, phase + 1, -1, &unused);
+    const int transfers = ranks_at(job->ranks, job->mine->peer, phase + 1, -1, &unused);
 
     return job->mine->count == 0 ? 0
                                  : (size_t)transfers * shares_of(job, job->mine->count);

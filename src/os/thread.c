@@ -185,8 +185,8 @@ unsigned lsi_word_get(lsi_word *word)
 
 /*
  * The change of the value and the look at `sleepers` here, the change of `sleepers` and
- * the look at the value in lsi_word_sleep(), are all sequentially consistent: one of the two
- * threads sees the other, so no wake-up is lost.
+ * the look at the value in lsi_word_sleep(), are all sequentially consistent: one of the
+ * two threads sees the other, so no wake-up is lost.
  */
 static void wake(lsi_word *word)
 {

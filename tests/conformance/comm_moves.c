@@ -1,4 +1,5 @@
-/* What only moves: broadcast, gathers, exchanges, letters, meetings, groups of a group. */
+/* What only moves: broadcast, gathers, exchanges, letters, meetings, groups of a group.
+ */
 #include "comm_suite.h"
 
 static const size_t counts[] = {0, 1, 37, 1000, 300001};
@@ -82,13 +83,15 @@ static void all_gather_uneven(lst_rank *me)
         int32_t *from, *to;
 
         for (int r = 0; r < me->size; r++) {
-            lengths[r] = r % 3 == 1 ? 0 : counts[c] / (size_t)(r + 1); // some give nothing
+            lengths[r] =
+                r % 3 == 1 ? 0 : counts[c] / (size_t)(r + 1); // some give nothing
             total += lengths[r];
         }
         from = malloc((lengths[me->rank] + 1) * sizeof *from);
         to = malloc((total + 1) * sizeof *to);
         fill(from, me->rank, lengths[me->rank]);
-        LST_OK(ls_comm_all_gather_uneven(me->comm, from, lengths, LS_I32, NULL, to, NULL));
+        LST_OK(
+            ls_comm_all_gather_uneven(me->comm, from, lengths, LS_I32, NULL, to, NULL));
         for (int r = 0; r < me->size; r++) {
             LST_CHECK(is_from(to + at, r, 0, lengths[r]));
             at += lengths[r];
@@ -236,7 +239,8 @@ static void group(lst_rank *me)
         const size_t count = counts[c];
         const int next = (me->rank + 1) % me->size;
         const int before = (me->rank + me->size - 1) % me->size;
-        int32_t *a = malloc((count + 1) * sizeof *a), *b = malloc((count + 1) * sizeof *b);
+        int32_t *a = malloc((count + 1) * sizeof *a),
+                *b = malloc((count + 1) * sizeof *b);
         int32_t *all = malloc((n * count + 1) * sizeof *all);
         int32_t *own = malloc((count + 1) * sizeof *own);
         int32_t letter = me->rank, got = -1, one = 1;
@@ -252,7 +256,8 @@ static void group(lst_rank *me)
         LST_OK(ls_comm_all_reduce(me->comm, LS_MAX, a, count, LS_I32, NULL, NULL));
         LST_OK(ls_comm_broadcast(me->comm, me->size - 1, b, count, LS_I32, NULL, NULL));
         LST_OK(ls_comm_all_reduce(me->comm, LS_SUM, &one, 1, LS_I32, NULL, NULL));
-        LST_OK(ls_comm_all_gather_uneven(me->comm, own, lengths, LS_I32, NULL, all, NULL));
+        LST_OK(
+            ls_comm_all_gather_uneven(me->comm, own, lengths, LS_I32, NULL, all, NULL));
         memset(lengths, 0xff, sizeof lengths); // the counts are the caller's again
         if (me->size > 1) {
             LST_OK(ls_comm_send(me->comm, next, &letter, 1, LS_I32, NULL, NULL));

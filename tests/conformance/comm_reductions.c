@@ -130,7 +130,8 @@ static number tree(ls_reduce op, ls_dtype dtype, void *const *from, int n, size_
     return op == LS_MEAN ? divide(dtype, part[0], n) : part[0];
 }
 
-/* The ring of one subdivision: chunk c is added by rank c, c+1, ..., rounded each time. */
+/* The ring of one subdivision: chunk c is added by rank c, c+1, ..., rounded each time.
+ */
 static number ring(ls_reduce op, ls_dtype dtype, void *const *from, int n, size_t i,
                    size_t total)
 {
@@ -230,8 +231,8 @@ static void reduce(const lst_rank *me, ls_reduce op, ls_dtype dtype, size_t coun
     const size_t bytes = count * ls_dtype_size(dtype);
     const ls_comm_options o = named(algorithm);
     const int root = (int)((count + (size_t)op) % (size_t)me->size);
-    const void *want = me->rank == root ? t->want[is_ring(algorithm, me->size)]
-                                        : t->from[me->rank];
+    const void *want =
+        me->rank == root ? t->want[is_ring(algorithm, me->size)] : t->from[me->rank];
     ls_error err = LS_ERROR_INIT;
 
     if (bytes > 0) {

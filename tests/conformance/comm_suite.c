@@ -31,8 +31,8 @@ void lst_run_ranks(const lst_comm_factory *f, int size, int64_t timeout_ms,
             .fn = fn};
     }
     for (int r = 0; r < size; r++) {
-        LST_OK(lsi_thread_start(&members[r].thread, enter, &members[r], &err, "rank-%d",
-                                r));
+        LST_OK(
+            lsi_thread_start(&members[r].thread, enter, &members[r], &err, "rank-%d", r));
     }
     for (int r = 0; r < size; r++) {
         lsi_thread_join(&members[r].thread);

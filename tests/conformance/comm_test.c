@@ -100,7 +100,8 @@ static ls_status use(ls_comm *comm, ls_error *err)
     tree.algorithm = "tree";
     st = ls_comm_all_reduce(comm, LS_SUM, half, 300, LS_BF16, &tree, err);
     if (st == LS_OK) {
-        st = ls_comm_start_all_gather_uneven(comm, x, counts, LS_F32, NULL, y, &work, err);
+        st =
+            ls_comm_start_all_gather_uneven(comm, x, counts, LS_F32, NULL, y, &work, err);
     }
     if (st == LS_OK) {
         st = ls_comm_wait(work, err);

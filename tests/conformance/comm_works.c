@@ -185,7 +185,8 @@ static void groups_at_once(const lst_comm_factory *f)
 
     for (int i = 0; i < 3; i++) {
         pairs[i] = (struct pair){.f = f, .turns = 100};
-        LST_OK(lsi_thread_start(&pairs[i].thread, run_pair, &pairs[i], &err, "pair-%d", i));
+        LST_OK(
+            lsi_thread_start(&pairs[i].thread, run_pair, &pairs[i], &err, "pair-%d", i));
     }
     for (int i = 0; i < 3; i++) {
         lsi_thread_join(&pairs[i].thread);

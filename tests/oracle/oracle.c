@@ -148,8 +148,7 @@ static void print_tally(const struct tally *t)
     printf("\n");
 }
 
-/* Takes the options out: argv[1 .. files] are the files then. Negative: an unknown one.
- */
+/* Tells files from options. Returns how many files there are; -1: an unknown option. */
 static int read_options(int argc, char **argv, char **files, struct tally *t)
 {
     int n = 0;
@@ -174,11 +173,13 @@ int main(int argc, char **argv)
     struct tally t = {.arguments = argv};
     char **files = calloc((size_t)argc + 1, sizeof *files);
     const int n = files == NULL ? -1 : read_options(argc, argv, files, &t);
-    bool all = n > 0;
+    bool all = true;
 
     (void)setvbuf(stdout, NULL, _IOLBF, 0); // a line that hangs leaves the others printed
     if (n <= 0) {
         (void)fprintf(stderr, "usage: oracle [--only ID]... [--verbose] FILE.jsonl...\n");
+        free(files);
+        return EXIT_FAILURE;
     }
     for (int i = 0; i < n; i++) {
         const struct suite *suite = suite_of(files[i]);

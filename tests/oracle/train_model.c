@@ -158,8 +158,13 @@ static ls_tensor *global_average_pool2d(ls_context *c, const struct layer *l,
 
 static ls_tensor *flatten(ls_context *c, const struct layer *l, ls_tensor *x)
 {
+    int64_t columns = 1;
+
     (void)l;
-    return x == NULL ? NULL : ls_reshape(c, x, LS_SHAPE(ls_tensor_dim(x, 0), -1));
+    for (int i = 1; x != NULL && i < ls_tensor_ndim(x); i++) {
+        columns *= ls_tensor_dim(x, i);
+    }
+    return x == NULL ? NULL : ls_reshape(c, x, LS_SHAPE(ls_tensor_dim(x, 0), columns));
 }
 
 static ls_tensor *activation(ls_context *c, const struct layer *l, ls_tensor *x)
@@ -197,6 +202,34 @@ static void move(ls_context *c, const struct layer *l, const char *name,
     (void)ls_assign(c, find(l, name), ls_add(c, kept, news));
 }
 
+/* Moments over the rows of all replicas; gradients pass through the sums. */
+static ls_tensor *batch_norm_of_all(ls_context *c, const struct layer *l, ls_tensor *x)
+{
+    int axes[LS_MAX_DIMS];
+    const int n = x == NULL ? 0 : ls_tensor_ndim(x) - 1;
+    float own = 1;
+
+    for (int i = 0; i < n; i++) {
+        axes[i] = i;
+        own *= (float)ls_tensor_dim(x, i);
+    }
+    ls_tensor *count = ls_all_reduce(c, LS_SUM, ls_constant_f32(c, own));
+    ls_tensor *sum = ls_all_reduce(c, LS_SUM, ls_sum(c, x, axes, (size_t)n, false));
+    ls_tensor *squares =
+        ls_all_reduce(c, LS_SUM, ls_sum(c, ls_square(c, x), axes, (size_t)n, false));
+    ls_tensor *mean = ls_div(c, sum, count);
+    ls_tensor *variance =
+        ls_maximum(c, ls_sub(c, ls_div(c, squares, count), ls_square(c, mean)),
+                   ls_constant_f32(c, 0));
+    ls_tensor *epsilon = ls_constant_f32(c, (float)number(l->spec, "epsilon"));
+    ls_tensor *scale =
+        ls_mul(c, ls_rsqrt(c, ls_add(c, variance, epsilon)), weight(c, l, "gamma"));
+
+    move(c, l, "moving_mean", mean);
+    move(c, l, "moving_variance", variance);
+    return ls_add(c, ls_mul(c, ls_sub(c, x, mean), scale), weight(c, l, "beta"));
+}
+
 static ls_tensor *batch_norm(ls_context *c, const struct layer *l, ls_tensor *x)
 {
     ls_tensor *gamma = weight(c, l, "gamma"), *beta = weight(c, l, "beta");
@@ -207,6 +240,10 @@ static ls_tensor *batch_norm(ls_context *c, const struct layer *l, ls_tensor *x)
     if (!l->training) {
         return ls_batch_norm_inference(c, x, gamma, beta, weight(c, l, "moving_mean"),
                                        weight(c, l, "moving_variance"), epsilon);
+    }
+    if (json_is_true(json_object_get(l->spec, "synchronized")) &&
+        ls_replica_count(c) > 1) {
+        return batch_norm_of_all(c, l, x);
     }
     y = ls_batch_norm(c, x, gamma, beta, epsilon, &mean, &variance);
     move(c, l, "moving_mean", mean);

@@ -8,15 +8,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_REPLICAS = 16 };
+
+/* What one replica adds up; read when no run is going on. */
+struct part {
+    double loss, error_sum, examples, hits, guesses;
+    bool bad; /* the note says why */
+};
+
 struct run {
     const json_t *case_, *expect;
     double rtol;
     double atol; /* beside it, for what is nothing but rounding; 0 but for gradients */
     safetensors *data;
     train_model model;
-    ls_context *c;
+    ls_runtime *rt;
+    ls_strategy *strategy;
+    int replicas;
+    struct part parts[MOST_REPLICAS];
     ls_optimizer *optimizer;
-    double error_sum, examples, hits, guesses;
+    size_t number;      /* of the step */
+    int64_t from, rows; /* of the step, in all replicas */
+    int64_t split[MOST_REPLICAS];
     char *note;
     size_t size;
 };
@@ -94,68 +107,71 @@ static bool same_tensor(struct run *r, const char *name, const ls_tensor *t)
 }
 
 /* Rows `from` .. `from + rows` of `x` or `y`. */
-static ls_tensor *rows_of(struct run *r, const char *name, int64_t from, int64_t rows)
+static ls_tensor *rows_of(const struct run *r, ls_context *c, const char *name,
+                          int64_t from, int64_t rows)
 {
     const safetensors_entry *e = safetensors_find(r->data, name);
     ls_shape s;
 
     if (e == NULL || e->shape.ndim < 1 || from < 0 || rows < 0 ||
         rows > e->shape.dims[0] - from) {
-        return ls_context_fail(r->c, LS_OUT_OF_RANGE, "%s has no rows %lld to %lld", name,
+        return ls_context_fail(c, LS_OUT_OF_RANGE, "%s has no rows %lld to %lld", name,
                                (long long)from, (long long)from + (long long)rows);
     }
     s = e->shape;
     s.dims[0] = rows;
     return ls_constant(
-        r->c, e->dtype, s,
+        c, e->dtype, s,
         (const char *)e->data +
             from * (e->count / (e->shape.dims[0] + (e->shape.dims[0] == 0))) * 4);
 }
 
 /* The loss of each row. */
-static ls_tensor *errors_of(struct run *r, ls_tensor *out, ls_tensor *y)
+static ls_tensor *errors_of(const struct run *r, ls_context *c, ls_tensor *out,
+                            ls_tensor *y)
 {
     const char *kind = text(r->case_, "loss");
     ls_tensor *e;
 
     if (strcmp(kind, "mean_squared_error") == 0) {
-        return ls_mean_squared_error(r->c, out, y);
+        return ls_mean_squared_error(c, out, y);
     }
     if (strcmp(kind, "binary_crossentropy") == 0) {
-        e = ls_sigmoid_cross_entropy(r->c, out, y);
-        return ls_mean(r->c, e, (const int[]){-1}, 1, false);
+        e = ls_sigmoid_cross_entropy(c, out, y);
+        return ls_mean(c, e, (const int[]){-1}, 1, false);
     }
     if (strcmp(kind, "sparse_categorical_crossentropy") == 0) {
-        e = ls_sparse_softmax_cross_entropy(r->c, out, y);
+        e = ls_sparse_softmax_cross_entropy(c, out, y);
         return e != NULL && ls_tensor_ndim(e) == 2
-                   ? ls_mean(r->c, e, (const int[]){1}, 1, false)
+                   ? ls_mean(c, e, (const int[]){1}, 1, false)
                    : e;
     }
-    return ls_context_fail(r->c, LS_UNIMPLEMENTED, "no loss is called %s", kind);
+    return ls_context_fail(c, LS_UNIMPLEMENTED, "no loss is called %s", kind);
 }
 
 /* Adds what the step contributes to the metrics. */
-static void count_metrics(struct run *r, ls_tensor *errors, ls_tensor *out, ls_tensor *y)
+static void count_metrics(const struct run *r, ls_context *c, struct part *p,
+                          ls_tensor *errors, ls_tensor *out, ls_tensor *y)
 {
     const char *kind = text(r->case_, "loss");
     ls_tensor *right = NULL;
 
     if (strcmp(kind, "binary_crossentropy") == 0) {
-        ls_tensor *zero = ls_constant_f32(r->c, 0), *half = ls_constant_f32(r->c, 0.5f);
+        ls_tensor *zero = ls_constant_f32(c, 0), *half = ls_constant_f32(c, 0.5f);
 
-        right = ls_equal(r->c, ls_greater(r->c, out, zero), ls_greater(r->c, y, half));
+        right = ls_equal(c, ls_greater(c, out, zero), ls_greater(c, y, half));
     } else if (strcmp(kind, "sparse_categorical_crossentropy") == 0) {
-        right = ls_equal(r->c, ls_argmax(r->c, out, -1), ls_cast(r->c, y, LS_I64));
+        right = ls_equal(c, ls_argmax(c, out, -1), ls_cast(c, y, LS_I64));
     }
     if (errors != NULL) {
-        r->error_sum += ls_item(r->c, ls_sum(r->c, errors, NULL, 0, false));
-        r->examples += (double)ls_tensor_count(errors);
+        p->error_sum += ls_item(c, ls_sum(c, errors, NULL, 0, false));
+        p->examples += (double)ls_tensor_count(errors);
     }
     if (right != NULL) {
-        ls_tensor *ones = ls_cast(r->c, right, LS_F32);
+        ls_tensor *ones = ls_cast(c, right, LS_F32);
 
-        r->hits += ls_item(r->c, ls_sum(r->c, ones, NULL, 0, false));
-        r->guesses += (double)ls_tensor_count(right);
+        p->hits += ls_item(c, ls_sum(c, ones, NULL, 0, false));
+        p->guesses += (double)ls_tensor_count(right);
     }
 }
 
@@ -197,35 +213,57 @@ static bool check_gradients(struct run *r, ls_tensor *const *grads)
     return ok;
 }
 
-/* One step on `rows` rows; false: r->note says what went wrong. */
-static bool step(struct run *r, size_t number, int64_t from, int64_t rows, double *loss)
+/* One replica's part of a step. */
+static ls_value *replica_step(ls_context *c, ls_value *args, void *user)
 {
-    ls_tensor *x = rows_of(r, "x", from, rows), *y = rows_of(r, "y", from, rows);
-    ls_tape *tape = ls_tape_open(r->c, NULL);
-    ls_tensor *out = train_model_forward(r->c, &r->model, x, true);
-    ls_tensor *errors = errors_of(r, out, y), *penalty;
-    ls_tensor *total = ls_sum(r->c, errors, NULL, 0, false);
+    struct run *r = user;
+    const int id = ls_replica_id(c);
+    struct part *p = &r->parts[id];
+    int64_t from = r->from;
     ls_tensor *grads[MODEL_MOST] = {NULL};
-    ls_error err = LS_ERROR_INIT;
-    bool ok = true;
 
-    total = ls_mul(r->c, total, ls_constant_f32(r->c, 1.0f / (float)rows));
-    penalty = train_model_penalty(r->c, &r->model);
-    total = penalty == NULL ? total : ls_add(r->c, total, penalty);
-    ls_variable_gradients(r->c, tape, total, r->model.trainable, r->model.trainables,
-                          grads);
-    *loss = ls_item(r->c, total);
-    count_metrics(r, errors, out, y);
-    if (number == 0 && ls_context_status(r->c, NULL) == LS_OK) {
-        ok = check_gradients(r, grads);
+    (void)args;
+    for (int i = 0; i < id; i++) {
+        from += r->split[i];
     }
-    ls_optimizer_apply(r->c, r->optimizer, grads, r->model.trainable,
-                       r->model.trainables);
-    if (ls_context_finish(r->c, &err) != LS_OK) {
-        ok = fail(r, "step %zu: %s (%s:%d)", number, err.message,
-                  err.file == NULL ? "?" : err.file, err.line);
+    ls_tensor *x = rows_of(r, c, "x", from, r->split[id]);
+    ls_tensor *y = rows_of(r, c, "y", from, r->split[id]);
+    ls_tape *tape = ls_tape_open(c, NULL);
+    ls_tensor *out = train_model_forward(c, &r->model, x, true);
+    ls_tensor *errors = errors_of(r, c, out, y);
+    ls_tensor *total = ls_average_loss(c, errors, NULL, r->rows);
+    ls_tensor *penalty = train_model_penalty(c, &r->model);
+
+    if (penalty != NULL) {
+        total = ls_add(c, total, ls_scale_regularization_loss(c, penalty));
     }
-    return ok;
+    ls_variable_gradients(c, tape, total, r->model.trainable, r->model.trainables, grads);
+    p->loss = ls_item(c, total);
+    count_metrics(r, c, p, errors, out, y);
+    if (r->number == 0 && r->replicas == 1 && ls_context_status(c, NULL) == LS_OK) {
+        p->bad = !check_gradients(r, grads);
+    }
+    ls_optimizer_apply(c, r->optimizer, grads, r->model.trainable, r->model.trainables);
+    return NULL;
+}
+
+/* One step on all replicas; false: r->note says what went wrong. */
+static bool step(struct run *r, double *loss)
+{
+    ls_error err = LS_ERROR_INIT;
+
+    if (ls_strategy_run(r->strategy, replica_step, NULL, r, NULL, &err) != LS_OK) {
+        return fail(r, "step %zu, replica %d: %s (%s:%d)", r->number, err.rank,
+                    err.message, err.file == NULL ? "?" : err.file, err.line);
+    }
+    *loss = 0;
+    for (int i = 0; i < r->replicas; i++) {
+        *loss += r->parts[i].loss;
+        if (r->parts[i].bad) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool check_metrics(struct run *r)
@@ -233,41 +271,71 @@ static bool check_metrics(struct run *r)
     const json_t *metrics = json_object_get(r->expect, "metrics");
     const double loss = number_or(metrics, "mean_loss", NAN);
     const double accuracy = number_or(metrics, "accuracy", NAN);
-    const double got[] = {r->error_sum / r->examples, r->hits / r->guesses};
+    struct part sum = {0};
+
+    for (int i = 0; i < r->replicas; i++) {
+        sum.error_sum += r->parts[i].error_sum;
+        sum.examples += r->parts[i].examples;
+        sum.hits += r->parts[i].hits;
+        sum.guesses += r->parts[i].guesses;
+    }
+    const double got[] = {sum.error_sum / sum.examples, sum.hits / sum.guesses};
 
     return near(r, "mean_loss", &got[0], &loss, 1) &&
            (isnan(accuracy) || near(r, "accuracy", &got[1], &accuracy, 1));
 }
 
+/* Copy `k` of a weight: under its own name where it differs from copy 0. */
+static bool check_copy(struct run *r, const train_weight *w, size_t k)
+{
+    ls_variable *copy = ls_variable_component(w->variable, k);
+    ls_tensor *value = NULL;
+    char name[240];
+    bool ok;
+
+    (void)snprintf(name, sizeof name, "%s%s/copy%zu", text(r->expect, "final"), w->name,
+                   k);
+    if (k == 0 || safetensors_find(r->data, name) == NULL) {
+        (void)snprintf(name, sizeof name, "%s%s", text(r->expect, "final"), w->name);
+    }
+    ok = ls_variable_value(copy, &value, NULL) == LS_OK && same_tensor(r, name, value);
+    ls_tensor_release(value);
+    return ok;
+}
+
 static bool check_final(struct run *r)
 {
-    const char *prefix = text(r->expect, "final");
     bool ok = true;
 
     for (size_t i = 0; i < r->model.count && ok; i++) {
-        ls_tensor *value = NULL;
-        char name[200];
+        const train_weight *w = &r->model.weights[i];
 
-        (void)snprintf(name, sizeof name, "%s%s", prefix, r->model.weights[i].name);
-        ok = ls_variable_value(r->model.weights[i].variable, &value, NULL) == LS_OK &&
-             same_tensor(r, name, value);
-        ls_tensor_release(value);
+        for (size_t k = 0; k < ls_variable_components(w->variable) && ok; k++) {
+            ok = check_copy(r, w, k);
+        }
     }
     return ok;
 }
 
+/* The model on all rows, with copy 0 of the weights. */
 static bool check_output(struct run *r)
 {
     const int64_t rows = (int64_t)number_or(r->case_, "rows", -1);
-    ls_tensor *x = rows_of(r, "x", 0, rows);
-    ls_tensor *out = train_model_forward(r->c, &r->model, x, false);
+    ls_context *c = NULL;
     ls_error err = LS_ERROR_INIT;
-    bool ok = ls_context_status(r->c, NULL) == LS_OK &&
-              same_tensor(r, text(r->expect, "output"), out);
+    bool ok = ls_context_open(NULL, &c, &err) == LS_OK;
 
-    if (ls_context_finish(r->c, &err) != LS_OK) {
-        ok = fail(r, "output: %s", err.message);
+    if (ok) {
+        ls_tensor *x = rows_of(r, c, "x", 0, rows);
+        ls_tensor *out = train_model_forward(c, &r->model, x, false);
+
+        ok = ls_context_status(c, NULL) == LS_OK &&
+             same_tensor(r, text(r->expect, "output"), out);
+        if (ls_context_finish(c, &err) != LS_OK) {
+            ok = fail(r, "output: %s", err.message);
+        }
     }
+    ls_context_close(c);
     return ok;
 }
 
@@ -279,19 +347,23 @@ static bool train(struct run *r)
     const int64_t all = (int64_t)number_or(r->case_, "rows", 0);
     const size_t steps = json_array_size(splits);
     double *got = calloc(2 * steps + 1, sizeof *got), *want = got + steps;
-    int64_t from = 0;
     bool ok = got != NULL && json_array_size(losses) >= steps && steps > 0;
 
     if (!ok) {
         (void)fail(r, "the line has no steps");
     }
     for (size_t s = 0; s < steps && ok; s++) {
-        const int64_t rows =
-            json_integer_value(json_array_get(json_array_get(splits, s), 0));
+        const json_t *split = json_array_get(splits, s);
 
+        r->number = s;
+        r->rows = 0;
+        for (int i = 0; i < r->replicas; i++) {
+            r->split[i] = json_integer_value(json_array_get(split, (size_t)i));
+            r->rows += r->split[i];
+        }
         want[s] = json_number_value(json_array_get(losses, s));
-        ok = step(r, s, from, rows, &got[s]);
-        from = from + rows >= all ? 0 : from + rows;
+        ok = step(r, &got[s]);
+        r->from = r->from + r->rows >= all ? 0 : r->from + r->rows;
     }
     ok = ok && near(r, "losses", got, want, steps);
     free(got);
@@ -401,11 +473,29 @@ static bool make_optimizer(struct run *r)
     return fail(r, "no optimizer is called %s", kind == NULL ? "that" : kind);
 }
 
+/* MirroredStrategy over as many logical devices as the line says. */
+static bool make_strategy(struct run *r)
+{
+    ls_runtime_options devices = LS_RUNTIME_OPTIONS_INIT;
+    ls_strategy_options options = LS_STRATEGY_OPTIONS_INIT;
+    ls_error err = LS_ERROR_INIT;
+
+    devices.logical_cpus = r->replicas;
+    devices.threads = 1;
+    if (ls_runtime_create(&devices, &r->rt, &err) != LS_OK) {
+        return fail(r, "%s", err.message);
+    }
+    options.runtime = r->rt;
+    return ls_mirrored_create(NULL, &options, &r->strategy, &err) == LS_OK ||
+           fail(r, "%s", err.message);
+}
+
 static bool prepare(struct run *r, const oracle_case *k)
 {
     const char *name = text(r->case_, "data");
     ls_error err = LS_ERROR_INIT;
     char path[4500];
+    bool ok;
 
     if (name[0] == '\0' || strchr(name, '/') != NULL) {
         return fail(r, "the data file \"%s\" does not stand beside the line's", name);
@@ -415,12 +505,18 @@ static bool prepare(struct run *r, const oracle_case *k)
     if (r->data == NULL) {
         return false;
     }
-    if (ls_context_open(NULL, &r->c, &err) != LS_OK ||
-        train_model_create(&r->model, json_object_get(r->case_, "layers"), r->data,
-                           &err) != LS_OK) {
+    if (!make_strategy(r)) {
+        return false;
+    }
+    if (ls_scope_enter(r->strategy, &err) != LS_OK) {
         return fail(r, "%s", err.message);
     }
-    return make_optimizer(r);
+    ok = train_model_create(&r->model, json_object_get(r->case_, "layers"), r->data,
+                            &err) == LS_OK
+             ? make_optimizer(r)
+             : fail(r, "%s", err.message);
+    ls_scope_exit(r->strategy);
+    return ok;
 }
 
 /* Why the line cannot be run today; NULL: it can. */
@@ -435,9 +531,6 @@ static const char *missing(const json_t *case_)
     if (kind == NULL || strcmp(kind, "mirrored") != 0) {
         return "several workers are not there yet";
     }
-    if (json_integer_value(json_array_get(strategy, 1)) != 1) {
-        return "several replicas are not there yet";
-    }
     return NULL;
 }
 
@@ -449,17 +542,24 @@ oracle_verdict oracle_train(const oracle_case *k, char *note, size_t size)
                     .note = note,
                     .size = size};
     const char *why = missing(r.case_);
+    const json_t *strategy = json_object_get(r.case_, "strategy");
     bool ok;
 
     if (why != NULL) {
         (void)snprintf(note, size, "%s", why);
         return ORACLE_SKIPPED;
     }
+    r.replicas = (int)json_integer_value(json_array_get(strategy, 1));
+    if (r.replicas < 1 || r.replicas > MOST_REPLICAS) {
+        (void)fail(&r, "%d replicas: from 1 to %d can be run", r.replicas, MOST_REPLICAS);
+        return ORACLE_FAILED;
+    }
     ok = prepare(&r, k) && train(&r) && check_metrics(&r) && check_final(&r) &&
          check_output(&r);
-    ls_context_close(r.c);
     ls_optimizer_release(r.optimizer);
     train_model_release(&r.model);
+    ls_strategy_release(r.strategy);
+    ls_runtime_release(r.rt);
     safetensors_close(r.data);
     return ok ? ORACLE_PASSED : ORACLE_FAILED;
 }

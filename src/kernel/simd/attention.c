@@ -12,6 +12,8 @@ struct job {
     float *out, *lse, *scratch;
     int64_t rows; /* queries at a time */
     int64_t scratch_each;
+    lsi_queue queue; /* of blocks of queries, `run` of them at a time */
+    int64_t run;
 };
 
 /* A member's scratch. */
@@ -203,21 +205,23 @@ static void attend(const struct job *j, const struct space *w, int64_t head, int
 
 static void attend_part(void *arg, int part, int parts)
 {
-    const struct job *j = arg;
+    struct job *j = arg;
     const int64_t blocks = (j->a.n + j->rows - 1) / j->rows;
-    int64_t begin = 0, end = 0, packed = -1;
+    int64_t packed = -1;
     struct space w = {0};
 
+    (void)parts;
     lay_out(j, j->scratch + part * j->scratch_each, &w);
-    lsi_team_share(j->a.heads * blocks, 1, part, parts, &begin, &end);
-    for (int64_t i = begin; i < end; i++) {
-        const int64_t head = i / blocks, i0 = i % blocks * j->rows;
+    for (int64_t q = lsi_queue_take(&j->queue); q >= 0; q = lsi_queue_take(&j->queue)) {
+        for (int64_t i = q * j->run; i < (q + 1) * j->run; i++) {
+            const int64_t head = i / blocks, i0 = i % blocks * j->rows;
 
-        if (head != packed) {
-            pack_head(&j->a, head, &w);
-            packed = head;
+            if (head != packed) {
+                pack_head(&j->a, head, &w);
+                packed = head;
+            }
+            attend(j, &w, head, i0, LSI_MIN(j->rows, j->a.n - i0));
         }
-        attend(j, &w, head, i0, LSI_MIN(j->rows, j->a.n - i0));
     }
 }
 
@@ -226,6 +230,7 @@ ls_status LSI_SIMD(attention)(ls_op_call *k)
     struct job j = {.out = k->out[0]->data, .lse = k->out[1]->data};
     struct space unused = {0};
     size_t bytes = 0;
+    int64_t blocks = 0;
     int parts = 1;
 
     if (!lsi_all_f32(k) || k->in[0]->count == 0 || k->in[1]->count == 0 ||
@@ -235,8 +240,12 @@ ls_status LSI_SIMD(attention)(ls_op_call *k)
     j.a = attention_of(k);
     j.a.heads = k->in[0]->count / (j.a.n * j.a.d);
     j.rows = query_block(j.a.n, QUERY_BLOCK);
+    blocks = (j.a.n + j.rows - 1) / j.rows;
     parts = lsi_parts(k, k->in[0]->count * j.a.keys / VW / 2);
-    parts = (int)LSI_MIN(parts, j.a.heads * ((j.a.n + j.rows - 1) / j.rows));
+    // Whole heads, each packed once, if there are enough of them.
+    j.run = j.a.heads >= 4 * (int64_t)parts ? blocks : 1;
+    j.queue.count = j.a.heads * blocks / j.run;
+    parts = (int)LSI_MIN(parts, j.queue.count);
     j.scratch_each = lay_out(&j, NULL, &unused);
     bytes = (size_t)(j.scratch_each * parts) * sizeof(float);
     j.scratch = lsi_device_alloc(k->device, bytes);

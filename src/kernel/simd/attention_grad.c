@@ -16,6 +16,7 @@ struct job {
     float *dq, *dk, *dv, *scratch;
     int64_t rows; /* queries at a time */
     int64_t scratch_each;
+    lsi_queue heads;
 };
 
 /* A member's scratch. */
@@ -216,13 +217,13 @@ static void run_head(const struct job *j, const struct space *w, int64_t head)
 
 static void run_part(void *arg, int part, int parts)
 {
-    const struct job *j = arg;
+    struct job *j = arg;
     struct space w = {0};
-    int64_t begin = 0, end = 0;
 
+    (void)parts;
     lay_out(j, j->scratch + part * j->scratch_each, &w);
-    lsi_team_share(j->a.heads, 1, part, parts, &begin, &end);
-    for (int64_t head = begin; head < end; head++) {
+    for (int64_t head = lsi_queue_take(&j->heads); head >= 0;
+         head = lsi_queue_take(&j->heads)) {
         run_head(j, &w, head);
     }
 }
@@ -247,6 +248,7 @@ ls_status LSI_SIMD(attention_grad)(ls_op_call *k)
     j.dk = k->out[1]->data;
     j.dv = k->out[2]->data;
     j.rows = query_block(j.a.n, QUERY_BLOCK);
+    j.heads.count = j.a.heads;
     parts = (int)LSI_MIN(lsi_parts(k, k->in[0]->count * j.a.keys / VW), j.a.heads);
     j.scratch_each = lay_out(&j, NULL, &unused);
     bytes = (size_t)(j.scratch_each * parts) * sizeof(float);

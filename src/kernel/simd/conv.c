@@ -332,6 +332,7 @@ struct scatter {
     float *dx, *panels, *scratch;
     int64_t block; /* windows at a time */
     int64_t scratch_each;
+    lsi_queue shares; /* of the images */
 };
 
 static void pack_part(void *arg, int part, int parts)
@@ -368,17 +369,14 @@ static void add_patches(const lsi_conv *v, int64_t pixel, int64_t rows, const fl
 }
 
 /* Blocks of windows run on over the ends of images: no tile is left half empty. */
-static void scatter_part(void *arg, int part, int parts)
+static void scatter_images(const struct scatter *s, int64_t begin, int64_t end,
+                           float *own)
 {
-    const struct scatter *s = arg;
     const lsi_conv *v = &s->v;
     const int64_t windows = v->oh * v->ow, image = v->h * v->w * v->c;
-    float *own = s->scratch + (int64_t)part * s->scratch_each;
     float *patches = own + s->scratch_each - s->block * s->g.n;
-    int64_t begin = 0, end = 0, cleared = 0;
+    int64_t cleared = begin;
 
-    lsi_team_share(v->n, 1, part, parts, &begin, &end);
-    cleared = begin;
     for (int64_t p = begin * windows; p < end * windows; p += s->block) {
         lsi_gemm g = s->g;
 
@@ -393,6 +391,18 @@ static void scatter_part(void *arg, int part, int parts)
     }
 }
 
+static void scatter_part(void *arg, int part, int parts)
+{
+    struct scatter *s = arg;
+    int64_t begin = 0, end = 0;
+
+    (void)parts;
+    for (int64_t i = lsi_queue_take(&s->shares); i >= 0; i = lsi_queue_take(&s->shares)) {
+        lsi_team_share(s->v.n, 1, (int)i, (int)s->shares.count, &begin, &end);
+        scatter_images(s, begin, end, s->scratch + (int64_t)part * s->scratch_each);
+    }
+}
+
 static ls_status scatter_run(ls_op_call *k, struct scatter *s)
 {
     const double flops = 2.0 * (double)s->v.n * (double)(s->v.oh * s->v.ow) *
@@ -403,6 +413,7 @@ static ls_status scatter_run(ls_op_call *k, struct scatter *s)
     size_t bytes = 0;
 
     s->g.m = s->block;
+    s->shares.count = parts == 1 ? 1 : LSI_MIN(4 * (int64_t)parts, s->v.n);
     s->scratch_each =
         (LSI_SIMD(gemm_scratch)(&s->g, s->block, s->g.n) + s->block * s->g.n + 63) / 32 *
         32;

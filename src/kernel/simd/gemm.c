@@ -3,7 +3,9 @@
 
 enum { MOST_ROWS = 1024 };           /* of a block, however flat it is */
 enum { FEW_ROWS = 2 * GEMM_MR };     /* not worth packing B for */
-enum { MANY_COLUMNS = 4 * GEMM_NR }; /* worth copying A for */
+enum { MANY_COLUMNS = 4 * GEMM_NR }; /* worth copying A for, if it lies badly */
+enum { WIDE = 16 * GEMM_NR };        /* worth it anyway */
+enum { SOME_ROWS = 8 * GEMM_MR };    /* cut at a time: a set of the cache holds 8 lines */
 
 /* How deep a block is: a panel of B fills half of a first-level cache of 32 KiB. */
 #if VW == 16
@@ -32,12 +34,6 @@ static int64_t block_depth(int64_t k)
     return round_up((k + blocks - 1) / blocks, 8);
 }
 
-/* The distance of rows in a copied block: never a multiple of a page. */
-static int64_t copy_ld(int64_t cols)
-{
-    return round_up(cols, 16) + 16;
-}
-
 /* Rows of a block of A. */
 static int64_t most_rows(int64_t kc)
 {
@@ -63,16 +59,14 @@ static struct blocking choose_blocking(const lsi_gemm *g, int64_t rows, int64_t 
         p.nc = LSI_MIN(p.nc, wide);
     }
     p.copy = g->a.walk == NULL && cols >= MANY_COLUMNS &&
-             (aliases || g->a.transposed || blocks > 1);
+             (aliases || g->a.transposed || blocks > 1 || cols >= WIDE);
     return p;
 }
 
-static int64_t copied_floats(const lsi_gemm *g, const struct blocking *p)
+/* A block of A in strips; the vector that ends one may reach beyond it. */
+static int64_t copied_floats(const struct blocking *p)
 {
-    if (!p->copy) {
-        return 0;
-    }
-    return g->a.transposed ? p->kc * p->mc : p->mc * copy_ld(p->kc);
+    return p->copy ? round_up(p->kc * p->mc + 8, 16) : 0;
 }
 
 /* Enough for fewer rows and columns, too, though those may be blocked differently. */
@@ -83,7 +77,7 @@ int64_t LSI_SIMD(gemm_scratch)(const lsi_gemm *g, int64_t rows, int64_t cols)
 
     p.mc = LSI_MIN(round_up(rows, GEMM_MR), most_rows(p.kc));
     p.copy = g->a.walk == NULL;
-    floats = round_up(copied_floats(g, &p), 16);
+    floats = copied_floats(&p);
     if (g->panels == NULL) {
         floats += p.kc * (p.keep ? p.nc : GEMM_NR);
     }
@@ -235,30 +229,90 @@ struct block {
     int64_t count;
 };
 
-static void copy_rows(const float *from, int64_t from_ld, int64_t rows, int64_t cols,
-                      float *to, int64_t ld)
+/*
+ * to[p * GEMM_MR + i] = row i at p, for `depth` p and up to TURN rows. Whole vectors are
+ * written where what follows them is written later.
+ */
+LSI_INLINE void turn_rows(const float *const *row, const int n, int64_t depth,
+                          bool spills, float *to)
 {
-    for (int64_t i = 0; i < rows; i++) {
-        memcpy(to + i * ld, from + i * from_ld, (size_t)cols * sizeof(float));
+    int64_t p = 0;
+
+    for (; p + TURN <= depth; p += TURN) {
+        tf r[TURN];
+
+        LSI_UNROLL
+        for (int i = 0; i < TURN; i++) {
+            r[i] = (tf){0};
+            if (i < n) {
+                r[i] = *(const tf_mem *)(row[i] + p);
+            }
+        }
+        turn(r);
+        LSI_UNROLL
+        for (int j = 0; j < TURN; j++) {
+            if (spills) {
+                *(tf_mem *)(to + (p + j) * GEMM_MR) = r[j];
+            } else {
+                memcpy(to + (p + j) * GEMM_MR, &r[j], (size_t)n * sizeof(float));
+            }
+        }
+    }
+    for (; p < depth; p++) {
+        for (int i = 0; i < n; i++) {
+            to[p * GEMM_MR + i] = row[i][p];
+        }
     }
 }
 
-/* Strips of GEMM_MR rows, k after k: what was a row of the stored matrix is cut up. */
-static void copy_strips(const float *from, int64_t from_ld, int64_t depth, int64_t rows,
+/* Strips of GEMM_MR rows. Rows that the last one lacks are the last row again. */
+static void turn_strips(const float *from, int64_t ld, int64_t depth, int64_t rows,
                         float *to)
 {
-    const int64_t whole = rows / GEMM_MR * GEMM_MR;
+    for (int64_t i = 0; i < rows; i += GEMM_MR) {
+        const float *row[GEMM_MR];
 
-    for (int64_t p = 0; p < depth; p++) {
-        const float *row = from + p * from_ld;
-        float *at = to + p * GEMM_MR;
-
-        for (int64_t i = 0; i < whole; i += GEMM_MR) {
-            memcpy(at, row + i, GEMM_MR * sizeof(float));
-            at += depth * GEMM_MR;
+        for (int64_t r = 0; r < GEMM_MR; r++) {
+            row[r] = from + LSI_MIN(i + r, rows - 1) * ld;
         }
+        LSI_UNROLL
+        for (int r = 0; r < GEMM_MR; r += TURN) {
+            turn_rows(row + r, GEMM_MR - r < TURN ? GEMM_MR - r : TURN, depth,
+                      r == 0 || GEMM_MR - r >= TURN, to + r);
+        }
+        to += depth * GEMM_MR;
+    }
+}
+
+/*
+ * The same from a matrix stored the other way round: what was a row of it is cut up. Some
+ * strips at a time: they lie far apart, and more of them would fall onto each other in
+ * the cache.
+ */
+static void cut_strips(const float *from, int64_t ld, int64_t depth, int64_t rows,
+                       float *to)
+{
+    const int64_t whole = rows / GEMM_MR * GEMM_MR, strip = depth * GEMM_MR;
+
+    for (int64_t i0 = 0; i0 < whole; i0 += SOME_ROWS) {
+        const int64_t i1 = LSI_MIN(i0 + SOME_ROWS, whole);
+
+        for (int64_t p = 0; p < depth; p++) {
+            const float *row = from + p * ld;
+            float *at = to + i0 * depth + p * GEMM_MR;
+
+            for (int64_t i = i0; i < i1; i += 16) {
+                __builtin_prefetch(row + 16 * ld + i);
+            }
+            for (int64_t i = i0; i < i1; i += GEMM_MR) {
+                memcpy(at, row + i, GEMM_MR * sizeof(float));
+                at += strip;
+            }
+        }
+    }
+    for (int64_t p = 0; p < depth; p++) {
         for (int64_t i = whole; i < rows; i++) {
-            at[i - whole] = row[i];
+            to[whole * depth + p * GEMM_MR + i - whole] = from[p * ld + i];
         }
     }
 }
@@ -304,7 +358,7 @@ static struct block prepare_block(const lsi_gemm *g, const struct blocking *b, i
                                   int64_t rows, const struct depth *d, float *copy)
 {
     const lsi_matrix *a = &g->a;
-    const int64_t ld = copy_ld(b->kc), p0 = d->p0;
+    const int64_t p0 = d->p0;
     struct block out = {.pieces = d->pieces, .count = d->count, .a = copy};
 
     if (a->walk != NULL) {
@@ -320,14 +374,15 @@ static struct block prepare_block(const lsi_gemm *g, const struct blocking *b, i
         out.rs = a->ld;
         out.step = 1;
     } else if (a->transposed) {
-        copy_strips(a->data + p0 * a->ld + i0, a->ld, d->n, rows, copy);
+        cut_strips(a->data + p0 * a->ld + i0, a->ld, d->n, rows, copy);
         out.rs = 1;
         out.step = GEMM_MR;
         out.strip = d->n * GEMM_MR;
     } else {
-        copy_rows(a->data + i0 * a->ld + p0, a->ld, rows, d->n, copy, ld);
-        out.rs = ld;
-        out.step = 1;
+        turn_strips(a->data + i0 * a->ld + p0, a->ld, d->n, rows, copy);
+        out.rs = 1;
+        out.step = GEMM_MR;
+        out.strip = d->n * GEMM_MR;
     }
     return out;
 }
@@ -363,27 +418,64 @@ LSI_INLINE int64_t tile_rows(int64_t left, bool strips)
     return LSI_MIN(left, GEMM_MR);
 }
 
-/* All rows of a block times one panel, whose rows are `bs` apart. */
-static void run_panel(const struct block *a, int64_t rows, const float *panel, int64_t bs,
+/* Columns of B for the tiles. */
+struct panel {
+    const float *b;
+    int64_t bs;
+    float *to; /* the first tile packs them to here; NULL: no need */
+};
+
+LSI_INLINE lsi_tile_kind tile_kind(const struct block *a, int64_t bs)
+{
+    if (bs != GEMM_NR) {
+        return LSI_TILE_STEP;
+    }
+    if (a->strip > 0) {
+        return LSI_TILE_STRIP;
+    }
+    return a->step == 1 ? LSI_TILE_RUN : LSI_TILE_STEP;
+}
+
+/* All rows of a block times one panel. */
+static void run_panel(const struct block *a, int64_t rows, const struct panel *panel,
                       const lsi_finish *first, struct ahead *next)
 {
-    const lsi_tile *kind = LSI_SIMD(gemm_tiles)[first->cols > VW];
+    const bool wide = first->cols > VW;
     const int64_t lines = next->rows * ((next->run + 15) / 16);
     const int64_t each = lines / (rows / GEMM_MR + 1) + 1;
+    const lsi_tile *tiles = LSI_SIMD(gemm_tiles)[tile_kind(a, GEMM_NR)][wide];
+    int64_t apart[GEMM_MR], i = 0, mr = tile_rows(rows, a->strip > 0);
     lsi_finish f = *first;
-    int64_t apart[GEMM_MR], mr = 0;
+    lsi_operands o = {.a = a->a,
+                      .rows = a->rows != NULL ? a->rows : apart,
+                      .pieces = a->pieces,
+                      .count = a->count,
+                      .step = a->step,
+                      .b = panel->b,
+                      .bs = panel->bs,
+                      .panel = panel->to};
 
-    for (int64_t i = 0; i < GEMM_MR; i++) {
-        apart[i] = i * a->rs;
+    for (int64_t r = 0; r < GEMM_MR; r++) {
+        apart[r] = r * a->rs;
     }
-    for (int64_t i = 0; i < rows; i += mr) {
-        const float *at = a->a + (a->strip > 0 ? i / GEMM_MR * a->strip : i * a->rs);
-
+    if (panel->to != NULL) {
+        LSI_SIMD(gemm_tiles)[LSI_TILE_PACK][wide][mr](&o, &f);
+        o.b = panel->to;
+        o.bs = GEMM_NR;
+        i = mr;
+    } else if (o.bs != GEMM_NR) {
+        tiles = LSI_SIMD(gemm_tiles)[LSI_TILE_STEP][wide];
+    }
+    f.c += i * f.ldc;
+    o.a += a->strip > 0 ? i / GEMM_MR * a->strip : i * a->rs;
+    o.rows += a->rows != NULL ? i : 0;
+    for (; i < rows; i += mr) {
         mr = tile_rows(rows - i, a->strip > 0);
         fetch(next, each);
-        kind[mr](at, a->rows != NULL ? a->rows + i : apart, a->pieces, a->count, a->step,
-                 panel, bs, &f);
+        tiles[mr](&o, &f);
         f.c += mr * f.ldc;
+        o.a += a->strip > 0 ? a->strip : mr * a->rs;
+        o.rows += a->rows != NULL ? mr : 0;
     }
 }
 
@@ -395,49 +487,45 @@ struct step {
     bool last; /* nothing is added afterwards */
 };
 
-/* The panel of columns j .., packed if it has to be; sets the distance of its rows. */
-static const float *find_panel(const lsi_gemm *g, const struct blocking *b,
-                               const struct step *s, int64_t j, float *panels,
-                               int64_t *bs)
+/* The panel of columns j .., packed if it has to be. */
+static struct panel find_panel(const lsi_gemm *g, const struct blocking *b,
+                               const struct step *s, int64_t j, float *panels)
 {
     const struct depth *d = s->depth;
     const int64_t cols = LSI_MIN(s->j1 - j, GEMM_NR);
+    const float *here = g->b.data + d->p0 * g->b.ld + j;
     float *panel = panels + (b->keep ? (j - s->j0) * d->n : 0);
 
-    *bs = GEMM_NR;
     if (g->panels != NULL) {
-        return g->panels + j * LSI_MAX(g->depth, g->k) + d->p0 * GEMM_NR;
+        const int64_t depth = LSI_MAX(g->depth, g->k);
+
+        return (struct panel){g->panels + j * depth + d->p0 * GEMM_NR, GEMM_NR, NULL};
     }
     if (b->direct && cols == GEMM_NR) {
-        *bs = g->b.ld;
-        return g->b.data + d->p0 * g->b.ld + j;
+        return (struct panel){here, g->b.ld, NULL};
+    }
+    if (s->pack && !g->b.transposed && cols == GEMM_NR) {
+        return (struct panel){here, g->b.ld, panel};
     }
     if (s->pack) {
         pack_panel(&g->b, d->p0, d->n, j, cols, panel);
     }
-    return panel;
+    return (struct panel){panel, GEMM_NR, NULL};
 }
 
-/* The panel after the one at j, if it will be packed. */
-static struct ahead look_ahead(const lsi_gemm *g, const struct blocking *b,
-                               const struct step *s, int64_t j)
+/* The panel after the one at j, if it will be turned. */
+static struct ahead look_ahead(const lsi_gemm *g, const struct step *s, int64_t j)
 {
     const lsi_matrix *m = &g->b;
     const int64_t next = j + GEMM_NR, p0 = s->depth->p0, depth = s->depth->n;
 
-    if (!s->pack || g->panels != NULL || b->direct || next >= s->j1) {
+    if (!s->pack || g->panels != NULL || !m->transposed || next >= s->j1) {
         return (struct ahead){0};
     }
-    if (m->transposed) {
-        return (struct ahead){.from = m->data + next * m->ld + p0,
-                              .ld = m->ld,
-                              .rows = LSI_MIN(s->j1 - next, GEMM_NR),
-                              .run = depth};
-    }
-    return (struct ahead){.from = m->data + p0 * m->ld + next,
+    return (struct ahead){.from = m->data + next * m->ld + p0,
                           .ld = m->ld,
-                          .rows = depth,
-                          .run = LSI_MIN(s->j1 - next, GEMM_NR)};
+                          .rows = LSI_MIN(s->j1 - next, GEMM_NR),
+                          .run = depth};
 }
 
 static void run_step(const lsi_gemm *g, const struct blocking *b, const struct step *s,
@@ -455,12 +543,10 @@ static void run_step(const lsi_gemm *g, const struct blocking *b, const struct s
             .add = g->accumulate || s->depth->p0 > 0,
             .relu = s->last && g->activation == LS_RELU,
         };
-        int64_t bs = 0;
-        const float *panel = find_panel(g, b, s, j, panels, &bs);
+        const struct panel panel = find_panel(g, b, s, j, panels);
+        struct ahead next = look_ahead(g, s, j);
 
-        struct ahead next = look_ahead(g, b, s, j);
-
-        run_panel(&a, s->rows, panel, bs, &f, &next);
+        run_panel(&a, s->rows, &panel, &f, &next);
         if (s->last && !simple) {
             LSI_SIMD(activate)(g->activation, f.c, f.ldc, s->rows, f.cols);
         }
@@ -471,7 +557,7 @@ void LSI_SIMD(gemm_block)(const lsi_gemm *g, int64_t m0, int64_t m1, int64_t n0,
                           int64_t n1, float *scratch)
 {
     const struct blocking b = choose_blocking(g, m1 - m0, n1 - n0);
-    float *panels = scratch + round_up(copied_floats(g, &b), 16);
+    float *panels = scratch + copied_floats(&b);
 
     for (int64_t j = n0; j < n1; j += b.nc) {
         struct cursor at = {0, 0};

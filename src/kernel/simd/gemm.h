@@ -3,10 +3,10 @@
  * applied while a tile is still in registers.
  *
  * Blocks of A stay in the second-level cache, panels of B (GEMM_NR columns, row after
- * row) in the first. A is used where it lies, unless its rows fall onto each other in the
- * cache: then a block of it is copied. The sum over k runs in blocks that depend on k
- * alone, so that the bits of a result depend neither on the number of threads nor on how
- * the work was cut.
+ * row) in the first. A is copied into strips of GEMM_MR rows where there are columns
+ * enough to pay for it, else used where it lies; a panel of B is packed by the first tile
+ * that needs it. The sum over k runs in blocks that depend on k alone, so that the bits
+ * of a result depend neither on the number of threads nor on how the work was cut.
  */
 #ifndef LSI_SIMD_GEMM_H
 #define LSI_SIMD_GEMM_H
@@ -76,15 +76,37 @@ typedef struct lsi_finish {
 } lsi_finish;
 
 /*
- * One tile: row i of the left matrix is a + rows[i], its elements as in lsi_walk; rows of
- * the right one are `bs` apart. Columns beyond f->cols are read but not written.
+ * What a tile is computed from: row i of the left matrix is a + rows[i], its elements as
+ * in lsi_walk; rows of the right one are `bs` apart.
  */
-typedef void (*lsi_tile)(const float *a, const int64_t *rows, const lsi_piece *pieces,
-                         int64_t count, int64_t step, const float *b, int64_t bs,
-                         const lsi_finish *f);
+typedef struct lsi_operands {
+    const float *a;
+    const int64_t *rows;
+    const lsi_piece *pieces;
+    int64_t count, step;
+    const float *b;
+    int64_t bs;
+    float *panel; /* PACK: where the rows of b go */
+} lsi_operands;
 
-/* By the number of rows, 1 to GEMM_MR: tiles of one and of two vectors of columns. */
-extern const lsi_tile LSI_SIMD(gemm_tiles)[2][GEMM_MR + 1];
+/*
+ * STEP: anything. RUN: steps of 1. STRIP: GEMM_MR rows of the left matrix interleaved,
+ * element (i, p) at a[p * GEMM_MR + i], one piece. For these two, b is a panel. PACK: as
+ * STEP, and what was read of b is written to the panel on the way.
+ */
+typedef enum lsi_tile_kind {
+    LSI_TILE_STEP,
+    LSI_TILE_RUN,
+    LSI_TILE_STRIP,
+    LSI_TILE_PACK,
+    LSI_TILE_KINDS
+} lsi_tile_kind;
+
+/* One tile. Columns beyond f->cols are read but not written. */
+typedef void (*lsi_tile)(const lsi_operands *o, const lsi_finish *f);
+
+/* By kind, columns (one vector, two) and the number of rows, 1 to GEMM_MR. */
+extern const lsi_tile LSI_SIMD(gemm_tiles)[LSI_TILE_KINDS][2][GEMM_MR + 1];
 
 /* Floats of scratch that gemm_block() needs for up to `rows` x `cols` of the result. */
 int64_t LSI_SIMD(gemm_scratch)(const lsi_gemm *g, int64_t rows, int64_t cols);

@@ -4,19 +4,43 @@
 /* Nanoseconds are counted at this many multiplications and additions each. */
 enum { FLOPS_PER_NS = 6 * VW };
 
+enum { PIECES = 4 }; /* for each member, at most */
+
+/* What it is worth, of a member's work, not to leave it all in one piece. */
+#define LATE 0.06
+
 struct job {
     const lsi_gemm *g;
     int64_t batch;
     void (*at)(const void *ctx, int64_t i, lsi_gemm *g);
     const void *ctx;
-    int by_batch, by_rows, by_cols; /* parts in each direction */
+    int by_batch, by_rows, by_cols; /* pieces in each direction */
+    lsi_queue queue;
     float *scratch;
     int64_t scratch_each;
 };
 
 /*
- * Rows or columns? Each cut makes its neighbours pack the other matrix again, so the
- * squarest pieces are the cheapest; but none may be left with nothing.
+ * What a cut into `rows` x `cols` pieces costs, in tiles that the last member done has
+ * computed. Every piece packs both matrices again: a few tiles' worth of it, and some
+ * time to be taken. Few pieces leave the others waiting for a member that is late.
+ */
+static double cut_cost(const lsi_gemm *g, int parts, int rows, int cols)
+{
+    const int64_t row_units = (g->m + GEMM_MR - 1) / GEMM_MR;
+    const int64_t col_units = (g->n + GEMM_NR - 1) / GEMM_NR;
+    const int64_t high = (row_units + rows - 1) / rows;
+    const int64_t wide = (col_units + cols - 1) / cols;
+    const double r = (double)high, c = (double)wide;
+    const int pieces = rows * cols, rounds = (pieces + parts - 1) / parts;
+    const double piece = r * c * (1.0 + 0.3 / r + 0.1 / c) + 160.0 / (double)g->k;
+
+    return rounds * piece * (1.0 + LATE * parts / pieces);
+}
+
+/*
+ * Rows or columns? Batches are cut between their products, others where it is cheapest;
+ * no piece may be left with nothing.
  */
 static void cut(struct job *j, int parts)
 {
@@ -27,44 +51,54 @@ static void cut(struct job *j, int parts)
     j->by_batch = 1;
     j->by_rows = 1;
     j->by_cols = 1;
-    if (j->batch >= 4 * (int64_t)parts || j->batch == parts) {
-        j->by_batch = parts;
+    if (parts == 1) {
         return;
     }
-    for (int rows = 1; rows <= parts; rows++) {
-        const int cols = parts / rows;
-        const int64_t r = (row_units + rows - 1) / rows,
-                      c = (col_units + cols - 1) / cols;
-        const double cost = (double)(r * c) * (1.0 + 0.3 / (double)r + 0.1 / (double)c);
+    if (j->batch >= 4 * (int64_t)parts || j->batch == parts) {
+        j->by_batch = (int)LSI_MIN(j->batch, (int64_t)PIECES * parts);
+        return;
+    }
+    for (int pieces = parts; pieces <= PIECES * parts; pieces *= 2) {
+        for (int rows = 1; rows <= LSI_MIN(pieces, row_units); rows++) {
+            const int cols = (int)LSI_MIN(pieces / rows, col_units);
+            const double cost = cut_cost(j->g, parts, rows, cols);
 
-        if (best == 0 || cost < best) {
-            best = cost;
-            j->by_rows = (int)LSI_MIN(rows, row_units);
-            j->by_cols = (int)LSI_MIN(cols, col_units);
+            if (best == 0 || cost < best) {
+                best = cost;
+                j->by_rows = rows;
+                j->by_cols = cols;
+            }
         }
     }
 }
 
-static void run_part(void *arg, int part, int parts)
+static void run_piece(const struct job *j, int64_t piece, float *scratch)
 {
-    const struct job *j = arg;
-    const int row = part / j->by_cols % j->by_rows, col = part % j->by_cols;
+    const int col = (int)(piece % j->by_cols),
+              row = (int)(piece / j->by_cols % j->by_rows);
+    const int in_batch = (int)(piece / ((int64_t)j->by_cols * j->by_rows));
     int64_t i0 = 0, i1 = 0, m0 = 0, m1 = 0, n0 = 0, n1 = 0;
 
-    (void)parts;
-    lsi_team_share(j->batch, 1, part / (j->by_cols * j->by_rows), j->by_batch, &i0, &i1);
+    lsi_team_share(j->batch, 1, in_batch, j->by_batch, &i0, &i1);
     lsi_team_share(j->g->m, GEMM_MR, row, j->by_rows, &m0, &m1);
     lsi_team_share(j->g->n, GEMM_NR, col, j->by_cols, &n0, &n1);
-    if (m0 >= m1 || n0 >= n1) {
-        return;
-    }
     for (int64_t i = i0; i < i1; i++) {
         lsi_gemm g = *j->g;
 
         if (j->at != NULL) {
             j->at(j->ctx, i, &g);
         }
-        LSI_SIMD(gemm_block)(&g, m0, m1, n0, n1, j->scratch + part * j->scratch_each);
+        LSI_SIMD(gemm_block)(&g, m0, m1, n0, n1, scratch);
+    }
+}
+
+static void run_part(void *arg, int part, int parts)
+{
+    struct job *j = arg;
+
+    (void)parts;
+    for (int64_t i = lsi_queue_take(&j->queue); i >= 0; i = lsi_queue_take(&j->queue)) {
+        run_piece(j, i, j->scratch + part * j->scratch_each);
     }
 }
 
@@ -74,22 +108,16 @@ ls_status LSI_SIMD(gemm_run)(ls_op_call *k, const lsi_gemm *g, int64_t batch,
 {
     struct job j = {.g = g, .batch = batch, .at = at, .ctx = ctx};
     const double flops = 2.0 * (double)g->m * (double)g->n * (double)g->k * (double)batch;
+    int parts = lsi_parts(k, (int64_t)(flops / FLOPS_PER_NS));
     int64_t rows = 0, cols = 0, zero = 0;
     size_t bytes = 0;
-    int parts = 1;
 
-    cut(&j, lsi_parts(k, (int64_t)(flops / FLOPS_PER_NS)));
-    parts = j.by_batch * j.by_rows * j.by_cols;
+    cut(&j, parts);
+    j.queue.count = (int64_t)j.by_batch * j.by_rows * j.by_cols;
+    parts = (int)LSI_MIN(parts, j.queue.count);
+    // The first piece is as large as any.
     lsi_team_share(g->m, GEMM_MR, 0, j.by_rows, &zero, &rows);
     lsi_team_share(g->n, GEMM_NR, 0, j.by_cols, &zero, &cols);
-    for (int part = 1; part < LSI_MAX(j.by_rows, j.by_cols); part++) {
-        int64_t begin = 0, end = 0;
-
-        lsi_team_share(g->m, GEMM_MR, part % j.by_rows, j.by_rows, &begin, &end);
-        rows = LSI_MAX(rows, end - begin);
-        lsi_team_share(g->n, GEMM_NR, part % j.by_cols, j.by_cols, &begin, &end);
-        cols = LSI_MAX(cols, end - begin);
-    }
     j.scratch_each = (LSI_SIMD(gemm_scratch)(g, rows, cols) + 63) / 32 * 32;
     bytes = (size_t)(j.scratch_each * parts) * sizeof(float);
     j.scratch = lsi_device_alloc(k->device, bytes);

@@ -1,0 +1,291 @@
+/* Local groups: how they are made, broken, reset and let go. */
+#include "collective/local.h"
+
+static void fail(ls_comm *comm, const ls_error *why)
+{
+    lsi_local_comm *c = lsi_local_of(comm);
+
+    lsi_failure_set(&c->group->failure, why, comm->rank);
+    lsi_local_wake(c->group, LSI_WANTS_ALL);
+}
+
+static bool is_broken(ls_comm *comm, ls_error *why)
+{
+    return lsi_failure_get(&lsi_local_of(comm)->group->failure, why);
+}
+
+static void destroy(ls_comm *comm);
+static void release_group(lsi_local *g);
+
+void lsi_local_adopt(lsi_local *parent, lsi_local *orphan)
+{
+    lsi_mutex_lock(&parent->failure.lock);
+    orphan->sibling = parent->orphans;
+    parent->orphans = orphan;
+    lsi_mutex_unlock(&parent->failure.lock);
+}
+
+static void destroy_orphans(lsi_local *orphan)
+{
+    while (orphan != NULL) {
+        lsi_local *next = orphan->sibling;
+        const int size = orphan->size;
+
+        (void)atomic_fetch_add(&orphan->refs, 1); // until all handles were looked at
+        for (int r = 0; r < size; r++) {
+            lsi_local_comm *c = orphan->handles[r];
+
+            if (c != NULL && !atomic_load(&c->taken)) {
+                destroy(&c->base);
+            }
+        }
+        release_group(orphan);
+        orphan = next;
+    }
+}
+
+static void destroy_group(lsi_local *g)
+{
+    destroy_orphans(g->orphans);
+    for (int r = 0; g->slots != NULL && r < g->size; r++) {
+        lsi_word_destroy(&g->slots[r].bell);
+        for (int i = 0; i < LSI_RING; i++) {
+            lsi_free(g->slots[r].ring[i].owned);
+        }
+    }
+    for (int r = 0; g->boxes != NULL && r < g->size; r++) {
+        lsi_mutex_destroy(&g->boxes[r].lock);
+    }
+    lsi_failure_destroy(&g->failure);
+    lsi_free(g->slots);
+    lsi_free(g->boxes);
+    lsi_free((void *)g->handles);
+    lsi_free(g);
+}
+
+static void free_handle(lsi_local_comm *c)
+{
+    if (c != NULL) {
+        lsi_free((void *)c->calls);
+        lsi_free((void *)c->job.from);
+        lsi_free((void *)c->job.to);
+        lsi_free(c->job.wide);
+        lsi_free(c);
+    }
+}
+
+static void release_group(lsi_local *g)
+{
+    if (atomic_fetch_sub(&g->refs, 1) == 1) {
+        destroy_group(g);
+    }
+}
+
+static void destroy(ls_comm *comm)
+{
+    lsi_local_comm *c = lsi_local_of(comm);
+    lsi_local *g = c->group;
+
+    g->handles[comm->rank] = NULL;
+    free_handle(c);
+    release_group(g);
+}
+
+/* Nothing of this rank is left behind in the group when its handle goes. */
+static void leave(ls_comm *comm)
+{
+    lsi_local_comm *c = lsi_local_of(comm);
+    lsi_slot *slot = &c->group->slots[comm->rank];
+
+    atomic_store(&slot->gone, true);
+    lsi_local_wake(c->group, LSI_WANTS_ALL);
+    destroy(comm);
+}
+
+const lsi_backend lsi_backend_local = {
+    .name = "local",
+    .post = lsi_local_post,
+    .test = lsi_local_test,
+    .wait = lsi_local_wait,
+    .fail = fail,
+    .broken = is_broken,
+    .split = lsi_local_split,
+    .destroy = leave,
+};
+
+static lsi_local_comm *make_handle(lsi_local *g, int rank)
+{
+    lsi_local_comm *c = lsi_alloc(1, sizeof *c);
+    const size_t n = (size_t)g->size;
+
+    if (c == NULL) {
+        return NULL;
+    }
+    c->base.backend = &lsi_backend_local;
+    c->base.rank = rank;
+    c->base.size = g->size;
+    c->base.timeout_ms = g->timeout_ms;
+    c->group = g;
+    c->calls = (const lsi_call **)lsi_alloc(n, sizeof(void *));
+    c->job.from = (const void **)lsi_alloc(n, sizeof *c->job.from);
+    c->job.to = (void **)lsi_alloc(n, sizeof *c->job.to);
+    c->job.wide = lsi_alloc(n, sizeof *c->job.wide);
+    c->job.ranks = g->size;
+    c->job.calls = c->calls;
+    if (c->calls == NULL || c->job.from == NULL || c->job.to == NULL ||
+        c->job.wide == NULL) {
+        free_handle(c);
+        return NULL;
+    }
+    return c;
+}
+
+/* How long to spin: with more ranks than cores the core is given away meanwhile. */
+static void set_patience(lsi_local *g, int spin_us)
+{
+    const int cores = LSI_MIN(lsi_affinity_get(NULL, 0), lsi_cpu_quota());
+
+    g->spin_us = spin_us;
+    g->crowded = g->size > cores;
+    g->spin_ns = (int64_t)(spin_us == 0 ? lsi_team_spin_us() : spin_us) * 1000;
+    if (g->spin_ns < 0) {
+        g->spin_ns = 0;
+    }
+}
+
+static lsi_local *make_group(int ranks, const ls_comm_local_options *opts, uint32_t id)
+{
+    lsi_local *g = lsi_alloc_aligned(sizeof *g, 64);
+    const size_t n = (size_t)ranks;
+
+    if (g == NULL) {
+        return NULL;
+    }
+    memset(g, 0, sizeof *g);
+    g->size = ranks;
+    g->id = id;
+    g->timeout_ms = opts->timeout_ms == 0 ? lsi_comm_timeout_setting() : opts->timeout_ms;
+    set_patience(g, opts->spin_us);
+    lsi_failure_init(&g->failure);
+    g->slots = lsi_alloc_aligned(n * sizeof *g->slots, 64);
+    g->boxes = lsi_alloc(n, sizeof *g->boxes);
+    g->handles = (lsi_local_comm **)lsi_alloc(n, sizeof(void *));
+    if (g->slots != NULL) {
+        memset((void *)g->slots, 0, n * sizeof *g->slots);
+        for (int r = 0; r < ranks; r++) {
+            lsi_word_init(&g->slots[r].bell, 0);
+        }
+    }
+    for (int r = 0; g->boxes != NULL && r < ranks; r++) {
+        lsi_mutex_init(&g->boxes[r].lock);
+    }
+    if (g->slots == NULL || g->boxes == NULL || g->handles == NULL) {
+        destroy_group(g);
+        return NULL;
+    }
+    return g;
+}
+
+ls_status lsi_local_create(int ranks, const ls_comm_local_options *opts, uint32_t id,
+                           ls_comm **out, lsi_local **group, ls_error *err)
+{
+    lsi_local *g = make_group(ranks, opts, id);
+
+    if (g == NULL) {
+        return lsi_fail_memory(err, "a group of threads",
+                               (size_t)ranks * sizeof(lsi_slot));
+    }
+    for (int r = 0; r < ranks; r++) {
+        g->handles[r] = make_handle(g, r);
+        if (g->handles[r] == NULL) {
+            for (int q = 0; q < r; q++) {
+                free_handle(g->handles[q]);
+            }
+            destroy_group(g);
+            return lsi_fail_memory(err, "a communicator", sizeof(lsi_local_comm));
+        }
+    }
+    atomic_init(&g->refs, ranks);
+    for (int r = 0; out != NULL && r < ranks; r++) {
+        out[r] = &g->handles[r]->base;
+    }
+    if (group != NULL) {
+        *group = g;
+    }
+    return LS_OK;
+}
+
+ls_status ls_comm_local(int ranks, const ls_comm_local_options *opts, ls_comm **out,
+                        ls_error *err)
+{
+    ls_comm_local_options o = LS_COMM_LOCAL_OPTIONS_INIT;
+
+    if (out == NULL) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "ls_comm_local: there is no place for the handles (out is NULL)");
+    }
+    if (ranks < 1 || ranks > LSI_LOCAL_MOST) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "a group of %d ranks: threads of a process form groups of 1 to "
+                        "%d",
+                        ranks, LSI_LOCAL_MOST);
+    }
+    if (opts != NULL) {
+        if (opts->struct_size < sizeof opts->struct_size) {
+            return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                            "ls_comm_local: the options have size %zu: start them from "
+                            "LS_COMM_LOCAL_OPTIONS_INIT",
+                            opts->struct_size);
+        }
+        memcpy(&o, opts, LSI_MIN(opts->struct_size, sizeof o));
+    }
+    return lsi_local_create(ranks, &o, 1, out, NULL, err);
+}
+
+/* Works that were under way end with the failure that broke the group, if any did. */
+static void reset_handle(lsi_local_comm *c, const ls_error *why)
+{
+    while (c->first != NULL) {
+        ls_comm_work *work = c->first;
+
+        c->first = work->next;
+        lsi_work_end(work, why);
+    }
+    c->last = NULL;
+    c->unposted = NULL;
+    c->next = 0;
+    c->room = 0;
+}
+
+void lsi_comm_local_reset(ls_comm *comm)
+{
+    lsi_local *g = lsi_local_of(comm)->group;
+    ls_error why = LS_ERROR_INIT;
+
+    LSI_ASSERT(comm->backend == &lsi_backend_local);
+    if (!lsi_failure_get(&g->failure, &why)) {
+        (void)lsi_fail(&why, LS_ABORTED, -1, "the group was reset");
+    }
+    for (int r = 0; r < g->size; r++) {
+        lsi_slot *slot = &g->slots[r];
+        lsi_mailbox *box = &g->boxes[r];
+
+        if (g->handles[r] != NULL) {
+            reset_handle(g->handles[r], &why);
+        }
+        while (box->first != NULL) {
+            ls_comm_work *work = box->first;
+
+            box->first = work->parcel.next;
+            work->parcel.queued = false;
+            lsi_work_end(work, &why);
+        }
+        box->last = NULL;
+        atomic_store(&slot->finished, 0);
+        for (int i = 0; i < LSI_RING; i++) {
+            atomic_store(&slot->ring[i].posted, 0);
+        }
+    }
+    lsi_failure_destroy(&g->failure);
+    lsi_failure_init(&g->failure);
+}
