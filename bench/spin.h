@@ -54,6 +54,7 @@ typedef struct bench_flag {
 static inline void bench_ping(bench_flag flags[2], int side, unsigned turns)
 {
     const unsigned first = atomic_load(&flags[side].value);
+    int looks = 0;
 
     for (unsigned i = first + 1; i != first + turns + 1; i++) {
         if (side == 0) {
@@ -61,6 +62,9 @@ static inline void bench_ping(bench_flag flags[2], int side, unsigned turns)
         }
         while (atomic_load_explicit(&flags[1 - side].value, memory_order_acquire) != i) {
             bench_relax();
+            if (++looks % 1024 == 0) {
+                sched_yield(); // both may be on one core
+            }
         }
         if (side == 1) {
             atomic_store_explicit(&flags[1].value, i, memory_order_release);

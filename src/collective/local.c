@@ -239,8 +239,6 @@ static void end_first(lsi_local_comm *c, const ls_error *why)
     atomic_store(&c->group->slots[c->base.rank].finished, work->sequence + 1);
     lsi_work_end(work, why);
     lsi_local_wake(c->group, LSI_WANTS_ROOM);
-    // The next call writes here first: the line is fetched while the caller computes.
-    __builtin_prefetch(lsi_entry_of(c->group, c->base.rank, c->next), 1);
 }
 
 /* The first of two groups' calls that differ; index 0 if only their number does. */

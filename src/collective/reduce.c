@@ -249,7 +249,7 @@ static void run_pass(const lsi_adds *adds, const lsi_sum *sum, const void *const
 {
     const enum lsi_add_type type = type_of(sum->dtype);
     const size_t size = ls_dtype_size(sum->dtype);
-    const size_t block = m > 2 ? 2 * BLOCK_BYTES / size : count;
+    const size_t block = m > 2 ? (size_t)2 * BLOCK_BYTES / size : count;
 
     for (size_t at = 0; at < count; at += block) {
         const size_t len = LSI_MIN(block, count - at), bytes = at * size;

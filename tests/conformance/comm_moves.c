@@ -146,13 +146,13 @@ static void every_dtype(lst_rank *me)
 static void letters(lst_rank *me)
 {
     enum { EACH = 3, LENGTH = 5000 };
-    const size_t n = (size_t)me->size;
-    int32_t *out = malloc(EACH * LENGTH * sizeof *out);
-    int32_t *in = malloc(n * EACH * LENGTH * sizeof *in);
+    const size_t n = (size_t)me->size, all = (size_t)EACH * LENGTH;
+    int32_t *out = malloc(all * sizeof *out);
+    int32_t *in = malloc(n * all * sizeof *in);
     ls_comm_work *works[2 * EACH * LST_MOST_RANKS];
     size_t posted = 0;
 
-    fill(out, me->rank, EACH * LENGTH);
+    fill(out, me->rank, all);
     for (size_t k = 0; k < EACH; k++) {
         for (int r = 0; r < me->size; r++) {
             if (r == me->rank) {
@@ -169,8 +169,7 @@ static void letters(lst_rank *me)
         LST_OK(ls_comm_wait(works[--posted], NULL));
     }
     for (int r = 0; r < me->size; r++) {
-        LST_CHECK(r == me->rank ||
-                  is_from(in + (size_t)r * EACH * LENGTH, r, 0, EACH * LENGTH));
+        LST_CHECK(r == me->rank || is_from(in + (size_t)r * all, r, 0, all));
     }
     free(out);
     free(in);

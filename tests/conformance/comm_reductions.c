@@ -85,19 +85,33 @@ static uint64_t integers(ls_reduce op, bool sign, uint64_t a, uint64_t b)
     }
 }
 
-#define REALS(op, a, b)                                                                  \
-    ((op) == LS_MIN    ? ((a) < (b) ? (a) : (b))                                         \
-     : (op) == LS_MAX  ? ((a) > (b) ? (a) : (b))                                         \
-     : (op) == LS_PROD ? (a) * (b)                                                       \
-                       : (a) + (b))
+/* float32 and float64 alike: one function a type. */
+#define REALS(name, type)                                                                \
+    static type name(ls_reduce op, type a, type b)                                       \
+    {                                                                                    \
+        switch (op) {                                                                    \
+        case LS_MIN:                                                                     \
+            return a < b ? a : b;                                                        \
+        case LS_MAX:                                                                     \
+            return a > b ? a : b;                                                        \
+        case LS_PROD:                                                                    \
+            return a * b;                                                                \
+        default:                                                                         \
+            return a + b;                                                                \
+        }                                                                                \
+    }
+/* clang-format off */
+REALS(floats, float)
+REALS(doubles, double)
+/* clang-format on */
 
 static number combine(ls_reduce op, ls_dtype dtype, number a, number b)
 {
     if (dtype == LS_F64) {
-        return (number){.d = REALS(op, a.d, b.d)};
+        return (number){.d = doubles(op, a.d, b.d)};
     }
     if (dtype == LS_F32 || is_half(dtype)) {
-        return (number){.f = REALS(op, a.f, b.f)};
+        return (number){.f = floats(op, a.f, b.f)};
     }
     return (number){.u = cut(dtype, integers(op, is_signed(dtype), a.u, b.u))};
 }
