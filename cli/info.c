@@ -113,6 +113,39 @@ static void print_modules(void)
     }
 }
 
+/* Sums over as many threads as there are cores (two at least), small to large. */
+static const size_t sums[] = {4, 64 << 10, 64 << 20};
+enum { SUMS = sizeof sums / sizeof *sums };
+
+static void print_collectives(const ls_machine *m)
+{
+    const int ranks = m->cores > 2 ? m->cores : 2;
+
+    printf("\ncollectives\n");
+    for (size_t i = 0; i < SUMS; i++) {
+        char why[256];
+
+        (void)ls_comm_choice(ranks, sums[i], why, sizeof why);
+        printf("  %s\n", why);
+    }
+}
+
+static json_t *collectives_json(const ls_machine *m)
+{
+    const int ranks = m->cores > 2 ? m->cores : 2;
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < SUMS; i++) {
+        char why[256];
+        const char *name = ls_comm_choice(ranks, sums[i], why, sizeof why);
+
+        json_array_append_new(list, json_pack("{si, sI, ss, ss}", "ranks", ranks, "bytes",
+                                              (json_int_t)sums[i], "algorithm", name,
+                                              "why", why));
+    }
+    return list;
+}
+
 static void print_settings(void)
 {
     const ls_setting *all = NULL;
@@ -123,7 +156,7 @@ static void print_settings(void)
         char left[64];
 
         snprintf(left, sizeof left, "%s=%s", all[i].name, all[i].value);
-        printf("  %-18s %-12s %s\n", left, all[i].origin, all[i].help);
+        printf("  %-25s %-12s %s\n", left, all[i].origin, all[i].help);
     }
 }
 
@@ -139,6 +172,7 @@ static void print_text(const ls_machine *m)
            gradients);
     print_devices();
     print_modules();
+    print_collectives(m);
     print_settings();
 }
 
@@ -205,13 +239,14 @@ static json_t *operations_json(void)
 static int print_json(const ls_machine *m)
 {
     json_t *all = json_pack(
-        "{ss, ss, ss, s{ss, si, si, si, sI, sI, sI, ss}, so, so, so, so}", "version",
+        "{ss, ss, ss, s{ss, si, si, si, sI, sI, sI, ss}, so, so, so, so, so}", "version",
         ls_version(), "build", ls_info_build(), "compiler", ls_info_compiler(), "machine",
         "model", m->model, "cores", m->cores, "threads_per_core", m->threads_per_core,
         "numa_nodes", m->numa_nodes, "l1_bytes", (json_int_t)m->l1_bytes, "l2_bytes",
         (json_int_t)m->l2_bytes, "l3_bytes", (json_int_t)m->l3_bytes, "isa",
         ls_info_cpu_isa(), "devices", devices_json(), "modules", modules_json(),
-        "settings", settings_json(), "operations", operations_json());
+        "settings", settings_json(), "collectives", collectives_json(m), "operations",
+        operations_json());
     int bad = all == NULL;
 
     if (!bad) {
