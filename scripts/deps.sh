@@ -5,7 +5,7 @@
 #   scripts/deps.sh [build] [train] [check]      (no argument: all of them)
 set -eu
 
-build="gcc libc6-dev cmake ninja-build pkg-config libhwloc-dev libdnnl-dev libjansson-dev zlib1g-dev"
+build="gcc libc6-dev cmake ninja-build pkg-config libhwloc-dev libisal-dev zlib1g-dev libdnnl-dev libjansson-dev"
 train="dataset-fashion-mnist"
 check="g++ clang clang-format clang-tidy python3"
 
@@ -24,7 +24,7 @@ elsewhere() {
     cat >&2 <<'END'
 This is not a Debian system. Lockstep needs, from your package manager:
   to build   a C11 compiler (gcc or clang), CMake 3.21 or newer, Ninja, pkg-config, and the
-             development files of hwloc, jansson and zlib; oneDNN 2.6 or 3.x is optional
+             development files of hwloc, ISA-L, zlib and jansson; oneDNN 2.6 or 3.x is optional
              and makes some operations faster
   to train   Fashion-MNIST's four IDX files (https://github.com/zalandoresearch/fashion-mnist)
              in /usr/share/datasets/fashion-mnist
@@ -37,7 +37,7 @@ can_build() {
     for tool in cc cmake ninja pkg-config; do
         command -v "$tool" >/dev/null 2>&1 || { echo "missing: $tool" >&2; return 1; }
     done
-    for lib in hwloc jansson zlib; do
+    for lib in hwloc libisal zlib jansson; do
         pkg-config --exists "$lib" || { echo "missing: the library $lib" >&2; return 1; }
     done
 }

@@ -4,12 +4,15 @@
  *
  *     Conv 32 3x3 relu, max pool 2, Conv 64 3x3 relu, max pool 2, Dense 64 relu, Dense 10
  *
- * Adam 0.001, batches of 64 a replica. After five epochs about nine of ten test images
- * are named right. `train --help` lists the options.
+ * Adam 0.001, batches of 64 a replica, read from TFRecord shards (or the IDX files) by a
+ * pipeline that is distributed over the replicas. After five epochs about nine of ten
+ * test images are named right. `train --help` lists the options.
  */
-#include "idx.h"
 #include "progress.h"
 
+#include <glob.h>
+#include <lockstep/distribute.h>
+#include <lockstep/example.h>
 #include <lockstep/lockstep.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,7 +26,8 @@
         }                                                                                \
     } while (0)
 
-enum { VARIABLES = 8, FLAT = 5 * 5 * 64, TEST_BATCH = 500 };
+enum { VARIABLES = 8, FLAT = 5 * 5 * 64, SIDE = 28, CLASSES = 10, TEST_BATCH = 500 };
+enum { TRAIN_IMAGES = 60000, SHUFFLE = 10000 };
 
 struct options {
     const char *data;
@@ -34,24 +38,6 @@ struct options {
 struct model {
     ls_variable *variables[VARIABLES];
     ls_optimizer *adam;
-};
-
-struct batch;
-
-/* What replicas work on: samples order[0 .. count-1] of a set; NULL: as they stand. */
-struct work {
-    struct model *model;
-    const idx_set *set;
-    const uint32_t *order;
-    size_t first, count;
-    struct batch *batches; // one a replica
-};
-
-/* One replica's part of it on its way to the device, in memory that is used again. */
-struct batch {
-    float *pixels;
-    int32_t *labels;
-    size_t count;
 };
 
 /* Small, fast, and the same on every machine (splitmix64). */
@@ -106,14 +92,10 @@ static ls_status make_model(uint64_t *random, struct model *m, ls_error *err)
         const char *name;
         ls_shape shape;
     } parts[VARIABLES] = {
-        {"conv1/kernel", LS_SHAPE(3, 3, 1, 32)},
-        {"conv1/bias", LS_SHAPE(32)},
-        {"conv2/kernel", LS_SHAPE(3, 3, 32, 64)},
-        {"conv2/bias", LS_SHAPE(64)},
-        {"dense1/kernel", LS_SHAPE(FLAT, 64)},
-        {"dense1/bias", LS_SHAPE(64)},
-        {"dense2/kernel", LS_SHAPE(64, IDX_CLASSES)},
-        {"dense2/bias", LS_SHAPE(IDX_CLASSES)},
+        {"conv1/kernel", LS_SHAPE(3, 3, 1, 32)},  {"conv1/bias", LS_SHAPE(32)},
+        {"conv2/kernel", LS_SHAPE(3, 3, 32, 64)}, {"conv2/bias", LS_SHAPE(64)},
+        {"dense1/kernel", LS_SHAPE(FLAT, 64)},    {"dense1/bias", LS_SHAPE(64)},
+        {"dense2/kernel", LS_SHAPE(64, CLASSES)}, {"dense2/bias", LS_SHAPE(CLASSES)},
     };
 
     for (int i = 0; i < VARIABLES; i++) {
@@ -157,189 +139,199 @@ static ls_tensor *forward(ls_context *c, const struct model *m, ls_tensor *x)
     return ls_dense(c, h, v[6], v[7], LS_LINEAR);
 }
 
-static ls_tensor *images_of(ls_context *c, const struct batch *b)
+/* Pixels are bytes on their way to the device; numbers of [0, 1] for the network. */
+static ls_tensor *scaled(ls_context *c, ls_tensor *bytes)
 {
-    return ls_constant(c, LS_F32, LS_SHAPE((int64_t)b->count, IDX_SIDE, IDX_SIDE, 1),
-                       b->pixels);
+    ls_tensor *x = ls_mul(c, ls_cast(c, bytes, LS_F32), ls_constant_f32(c, 1.0F / 255));
+
+    return ls_reshape(
+        c, x, LS_SHAPE(bytes != NULL ? ls_tensor_dim(bytes, 0) : 0, SIDE, SIDE, 1));
 }
 
 /* How many rows of the logits have their largest number at the label. */
-static size_t count_right(ls_context *c, ls_tensor *logits, const struct batch *b)
+static ls_tensor *count_right(ls_context *c, ls_tensor *logits, ls_tensor *labels)
 {
-    const ls_tensor *best = ls_argmax(c, logits, 1);
-    const int64_t *guess = best != NULL ? ls_tensor_data(best) : NULL;
-    size_t right = 0;
+    ls_tensor *right = ls_equal(c, ls_argmax(c, logits, 1), labels);
 
-    for (size_t i = 0; guess != NULL && i < b->count; i++) {
-        right += guess[i] == b->labels[i] ? 1 : 0;
-    }
-    return right;
+    return ls_sum(c, ls_cast(c, right, LS_F32), NULL, 0, false);
 }
 
-/* This replica's share of the work. */
-static void gather(const struct work *w, int replica, int replicas, struct batch *b)
+/* What a replica tells: its part of the loss, how many it named right, of how many. */
+static ls_value *report(ls_context *c, ls_tensor *loss, ls_tensor *right,
+                        ls_tensor *labels)
 {
-    const size_t begin = w->count * (size_t)replica / (size_t)replicas;
-    const size_t end = w->count * ((size_t)replica + 1) / (size_t)replicas;
+    ls_tensor *count =
+        ls_constant_f32(c, labels != NULL ? (float)ls_tensor_count(labels) : 0);
+    ls_tensor *parts[] = {loss, right, count};
 
-    for (size_t i = begin; i < end; i++) {
-        const size_t at = w->first + i;
-        const size_t sample = w->order != NULL ? w->order[at] : at;
-
-        memcpy(b->pixels + (i - begin) * IDX_PIXELS, w->set->pixels + sample * IDX_PIXELS,
-               IDX_PIXELS * sizeof *b->pixels);
-        b->labels[i - begin] = w->set->labels[sample];
-    }
-    b->count = end - begin;
-}
-
-/* What a replica tells: its part of the loss, and how many it named right. */
-static ls_value *report(ls_context *c, double loss, size_t right)
-{
-    const float numbers[] = {(float)loss, (float)right};
-
-    return ls_value_of(c, ls_constant(c, LS_F32, LS_SHAPE(2), numbers));
+    return ls_value_of(c, ls_stack(c, parts, 3, 0));
 }
 
 /* Runs on every replica with its part of the batch. */
-static ls_value *train_step(ls_context *c, ls_value *args, void *user)
+static ls_value *train_step(ls_context *c, ls_value *batch, void *user)
 {
-    struct work *w = user;
-    struct model *m = w->model;
-    struct batch *b = &w->batches[ls_replica_id(c)];
-
-    (void)args;
-    gather(w, ls_replica_id(c), ls_replica_count(c), b);
-    ls_tensor *x = images_of(c, b);
-    ls_tensor *y = ls_constant(c, LS_I32, LS_SHAPE((int64_t)b->count), b->labels);
+    struct model *m = user;
+    ls_tensor *x = scaled(c, ls_value_at_key(c, batch, "image"));
+    ls_tensor *y = ls_value_at_key(c, batch, "label");
+    ls_tensor *mine = ls_constant_f32(c, y != NULL ? (float)ls_tensor_count(y) : 0);
+    ls_tensor *all = ls_all_reduce(c, LS_SUM, mine); // the last batch may be small
     ls_tape *tape = ls_tape_open(c, NULL);
     ls_tensor *logits = forward(c, m, x);
     ls_tensor *losses = ls_sparse_softmax_cross_entropy(c, logits, y);
-    ls_tensor *loss = ls_average_loss(c, losses, NULL, (int64_t)w->count);
+    ls_tensor *sum = ls_sum(c, losses, NULL, 0, false);
 
-    ls_optimizer_minimize(c, m->adam, tape, loss, m->variables, VARIABLES); // sums, steps
-    return report(c, ls_item(c, loss) * (double)w->count, count_right(c, logits, b));
+    ls_optimizer_minimize(c, m->adam, tape, ls_div(c, sum, all), m->variables, VARIABLES);
+    return report(c, sum, count_right(c, logits, y), y);
 }
 
-static ls_value *test_step(ls_context *c, ls_value *args, void *user)
+static ls_value *test_step(ls_context *c, ls_value *batch, void *user)
 {
-    struct work *w = user;
-    struct batch *b = &w->batches[ls_replica_id(c)];
+    const struct model *m = user;
+    ls_tensor *x = scaled(c, ls_value_at_key(c, batch, "image"));
+    ls_tensor *y = ls_value_at_key(c, batch, "label");
 
-    (void)args;
-    gather(w, ls_replica_id(c), ls_replica_count(c), b);
-    return report(c, 0, count_right(c, forward(c, w->model, images_of(c, b)), b));
+    return report(c, ls_constant_f32(c, 0), count_right(c, forward(c, m, x), y), y);
 }
 
-/* One step on all replicas; their reports added up. */
-static ls_status step(ls_strategy *strategy, ls_replica_fn fn, struct work *w,
-                      double *loss, size_t *right, ls_error *err)
+/* ---- the data ---- */
+
+/* Images and labels of the IDX files, under the names that examples have. */
+static ls_value *named(ls_context *c, ls_value *pair, void *user)
 {
-    ls_value *each = NULL, *sum = NULL;
-    float numbers[2] = {0, 0};
+    const char *const names[] = {"image", "label"};
+    ls_value *items[2] = {ls_value_child(pair, 0), NULL}, *label = NULL, *dict = NULL;
+    ls_error err = LS_ERROR_INIT;
+
+    (void)user;
+    label = ls_value_of(c, ls_cast(c, ls_value_at(c, pair, 1), LS_I64));
+    items[1] = label;
+    if (label == NULL || ls_value_dict(names, items, 2, &dict, &err) != LS_OK) {
+        return NULL;
+    }
+    return ls_value_adopt(c, dict);
+}
+
+/* The part "train" or "t10k" as single examples {image, label}, from IDX files. */
+static ls_dataset *from_idx(const char *folder, const char *part)
+{
+    ls_dataset *both[2];
+    char images[4096], labels[4096];
+
+    (void)snprintf(images, sizeof images, "%s/%s-images-idx3-ubyte.gz", folder, part);
+    (void)snprintf(labels, sizeof labels, "%s/%s-labels-idx1-ubyte.gz", folder, part);
+    both[0] = ls_dataset_idx(images);
+    both[1] = ls_dataset_idx(labels);
+    return ls_dataset_map(ls_dataset_zip(both, 2), named, NULL, NULL);
+}
+
+static bool has_shards(const char *pattern)
+{
+    glob_t found;
+    const bool any = glob(pattern, 0, NULL, &found) == 0;
+
+    globfree(&found);
+    return any;
+}
+
+/*
+ * Batches of a part: shuffled anew each time where `seed` is given. Of TFRecord shards
+ * the records are shuffled, and whole batches are parsed.
+ */
+static ls_dataset *batches(const char *folder, const char *part, long size,
+                           const int64_t *seed)
+{
+    const ls_feature features[] = {
+        {.name = "image", .dtype = LS_U8, .shape = LS_SHAPE(SIDE, SIDE)},
+        {.name = "label", .dtype = LS_I64},
+    };
+    char pattern[4096];
+    ls_dataset *d;
+    bool shards;
+
+    (void)snprintf(pattern, sizeof pattern, "%s/%s-*.tfrecord", folder, part);
+    shards = has_shards(pattern);
+    d = shards ? ls_dataset_tfrecord(pattern) : from_idx(folder, part);
+    if (seed != NULL) {
+        d = ls_dataset_shuffle(d, SHUFFLE, *seed);
+    }
+    d = ls_dataset_batch(d, size);
+    return shards ? ls_dataset_parse_example(d, features, 2, LS_AUTOTUNE) : d;
+}
+
+/* One pass over a distributed dataset; what the replicas report is added up. */
+static ls_status pass(ls_strategy *strategy, ls_dist_dataset *data, ls_replica_fn fn,
+                      struct model *m, progress *shown, double totals[3], ls_error *err)
+{
+    ls_dist_iterator *it = NULL;
+    ls_value *batch = NULL, *each = NULL, *sum = NULL;
     ls_status st;
 
-    LS_TRY(ls_strategy_run(strategy, fn, NULL, w, &each, err));
-    LS_TRY(ls_strategy_reduce(strategy, LS_SUM, each, LS_NO_AXIS, &sum, err));
-    LS_TRY(ls_tensor_read(ls_value_as_tensor(sum), numbers, sizeof numbers, err));
-    *loss = (double)numbers[0];
-    *right = (size_t)numbers[1];
+    LS_TRY(ls_dist_iterate(data, &it, err));
+    while ((st = ls_dist_iterator_next(it, &batch, err)) == LS_OK) {
+        float step[3];
+
+        LS_TRY(ls_strategy_run(strategy, fn, batch, m, &each, err));
+        LS_TRY(ls_strategy_reduce(strategy, LS_SUM, each, LS_NO_AXIS, &sum, err));
+        LS_TRY(ls_tensor_read(ls_value_as_tensor(sum), step, sizeof step, err));
+        for (int i = 0; i < 3; i++) {
+            totals[i] += (double)step[i];
+        }
+        if (shown != NULL) {
+            progress_add(shown, (size_t)step[2], (double)step[0], (size_t)step[1]);
+        }
+        ls_value_release(batch);
+        ls_value_release(each);
+        ls_value_release(sum);
+        batch = each = sum = NULL;
+    }
+    if (st == LS_OUT_OF_RANGE) {
+        st = LS_OK; // the end of the data
+    }
 out:
+    ls_value_release(batch);
     ls_value_release(each);
     ls_value_release(sum);
+    ls_dist_iterator_release(it);
     return st;
 }
 
-static void shuffle(uint32_t *order, size_t n, uint64_t *random)
+/* Cuts global batches into one part a replica. */
+static ls_status distribute(ls_strategy *strategy, ls_dataset *d, ls_dist_dataset **out,
+                            ls_error *err)
 {
-    for (size_t i = n; i > 1; i--) {
-        const size_t j = (size_t)(next_random(random) % i);
-        const uint32_t t = order[i - 1];
+    const ls_status st = ls_strategy_distribute(strategy, d, NULL, out, err);
 
-        order[i - 1] = order[j];
-        order[j] = t;
-    }
+    ls_dataset_release(d);
+    return st;
 }
 
-static ls_status train(ls_strategy *strategy, struct work *w, const struct options *o,
-                       uint64_t *random, ls_error *err)
+static ls_status train(ls_strategy *strategy, struct model *m, const struct options *o,
+                       ls_dist_dataset *data, ls_error *err)
 {
-    const size_t size = (size_t)(o->batch * ls_strategy_replicas(strategy));
-    uint32_t *order = malloc(w->set->count * sizeof *order);
-    ls_status st = LS_OK;
     progress shown;
+    ls_status st = LS_OK;
 
-    if (order == NULL) {
-        return LS_RESOURCE_EXHAUSTED;
-    }
-    for (size_t i = 0; i < w->set->count; i++) {
-        order[i] = (uint32_t)i;
-    }
-    w->order = order;
-    progress_start(&shown, (int)o->epochs, w->set->count);
+    progress_start(&shown, (int)o->epochs, TRAIN_IMAGES);
     for (int epoch = 1; epoch <= o->epochs; epoch++) {
-        shuffle(order, w->set->count, random);
-        progress_epoch(&shown, epoch);
-        for (w->first = 0; w->first < w->set->count; w->first += size) {
-            const size_t left = w->set->count - w->first;
-            double loss = 0;
-            size_t right = 0;
+        double totals[3] = {0, 0, 0};
 
-            w->count = left < size ? left : size;
-            LS_TRY(step(strategy, train_step, w, &loss, &right, err));
-            progress_add(&shown, w->count, loss, right);
-        }
+        progress_epoch(&shown, epoch);
+        LS_TRY(pass(strategy, data, train_step, m, &shown, totals, err));
         progress_epoch_end(&shown);
     }
 out:
-    free(order);
-    w->order = NULL;
     return st;
 }
 
-/* The share of the set that is named right. */
-static ls_status test(ls_strategy *strategy, struct work *w, size_t size,
+/* The share of the test images that is named right. */
+static ls_status test(ls_strategy *strategy, struct model *m, ls_dist_dataset *data,
                       double *accuracy, ls_error *err)
 {
-    size_t right = 0;
-    ls_status st = LS_OK;
+    double totals[3] = {0, 0, 0};
+    const ls_status st = pass(strategy, data, test_step, m, NULL, totals, err);
 
-    for (w->first = 0; w->first < w->set->count && st == LS_OK; w->first += size) {
-        const size_t left = w->set->count - w->first;
-        double loss = 0;
-        size_t some = 0;
-
-        w->count = left < size ? left : size;
-        st = step(strategy, test_step, w, &loss, &some, err);
-        right += some;
-    }
-    *accuracy = (double)right / (double)w->set->count;
+    *accuracy = totals[1] / totals[2];
     return st;
-}
-
-static void release_batches(struct batch *batches, int n)
-{
-    for (int i = 0; batches != NULL && i < n; i++) {
-        free(batches[i].pixels);
-        free(batches[i].labels);
-    }
-    free(batches);
-}
-
-/* Memory for the part of each replica; NULL: there is none. */
-static struct batch *make_batches(int n, size_t rows)
-{
-    struct batch *batches = calloc((size_t)n, sizeof *batches);
-
-    for (int i = 0; batches != NULL && i < n; i++) {
-        batches[i].pixels = malloc(rows * IDX_PIXELS * sizeof *batches[i].pixels);
-        batches[i].labels = malloc(rows * sizeof *batches[i].labels);
-        if (batches[i].pixels == NULL || batches[i].labels == NULL) {
-            release_batches(batches, n);
-            return NULL;
-        }
-    }
-    return batches;
 }
 
 /* A strategy with a replica on each of `replicas` logical devices (0: one a core). */
@@ -360,38 +352,38 @@ out:
     return st;
 }
 
-static ls_status run(const struct options *o, const idx_set *train_set,
-                     const idx_set *test_set, ls_error *err)
+static ls_status run(const struct options *o, ls_error *err)
 {
     ls_runtime *rt = NULL;
     ls_strategy *strategy = NULL;
+    ls_dist_dataset *train_set = NULL, *test_set = NULL;
     struct model m;
-    struct work w = {&m, train_set, NULL, 0, 0, NULL};
     uint64_t random = (uint64_t)o->seed;
-    const size_t rows = o->batch > TEST_BATCH ? (size_t)o->batch : TEST_BATCH;
+    const int64_t seed = o->seed;
     double accuracy = 0;
-    int n = 0;
+    int n = 0, threads = 0;
     ls_status st;
 
     memset(&m, 0, sizeof m);
     LS_TRY(make_strategy(o, &rt, &strategy, err));
     n = ls_strategy_replicas(strategy);
+    threads = ls_device_threads(ls_strategy_worker_device(strategy, 0));
+    LS_TRY(distribute(strategy, batches(o->data, "train", o->batch * n, &seed),
+                      &train_set, err));
+    LS_TRY(
+        distribute(strategy, batches(o->data, "t10k", TEST_BATCH, NULL), &test_set, err));
     LS_TRY(ls_scope_enter(strategy, err));
     st = make_model(&random, &m, err);
     ls_scope_exit(strategy);
     LS_TRY(st);
-    w.batches = make_batches(n, rows);
-    LS_TRY(w.batches == NULL ? LS_RESOURCE_EXHAUSTED : LS_OK);
-    printf("%zu images, %d replica%s, batches of %ld each, %d thread%s\n",
-           train_set->count, n, n == 1 ? "" : "s", o->batch,
-           ls_device_threads(ls_strategy_worker_device(strategy, 0)),
-           ls_device_threads(ls_strategy_worker_device(strategy, 0)) == 1 ? "" : "s");
-    LS_TRY(train(strategy, &w, o, &random, err));
-    w.set = test_set;
-    LS_TRY(test(strategy, &w, TEST_BATCH, &accuracy, err));
+    printf("%s, %d replica%s, batches of %ld each, %d thread%s\n", o->data, n,
+           n == 1 ? "" : "s", o->batch, threads, threads == 1 ? "" : "s");
+    LS_TRY(train(strategy, &m, o, train_set, err));
+    LS_TRY(test(strategy, &m, test_set, &accuracy, err));
     printf("test accuracy %.4f\n", accuracy);
 out:
-    release_batches(w.batches, n);
+    ls_dist_dataset_release(train_set);
+    ls_dist_dataset_release(test_set);
     release_model(&m);
     ls_strategy_release(strategy);
     ls_runtime_release(rt);
@@ -401,7 +393,9 @@ out:
 static const char help[] =
     "usage: train [options]\n"
     "\n"
-    "  --data DIR     folder of the four IDX files (/usr/share/datasets/fashion-mnist)\n"
+    "  --data DIR     folder of train-*.tfrecord and t10k-*.tfrecord, as `lockstep data\n"
+    "                 convert` makes them, or of the four IDX files\n"
+    "                 (/usr/share/datasets/fashion-mnist)\n"
     "  --epochs N     how often all images are seen (5)\n"
     "  --batch N      images of one replica's step (64)\n"
     "  --seed S       of the first weights and of the order (0)\n"
@@ -472,22 +466,14 @@ static int parse(int argc, char **argv, struct options *o)
 int main(int argc, char **argv)
 {
     struct options o = {"/usr/share/datasets/fashion-mnist", 5, 64, 0, 0, 0};
-    idx_set train_set = {0, NULL, NULL}, test_set = {0, NULL, NULL};
     ls_error err = LS_ERROR_INIT;
-    char why[1280] = "";
     int status = parse(argc, argv, &o);
     ls_status st = LS_OK;
 
     if (status != 0) {
         return status == 1 ? 0 : status;
     }
-    if (idx_load(o.data, "train", &train_set, why, sizeof why) != 0 ||
-        idx_load(o.data, "t10k", &test_set, why, sizeof why) != 0) {
-        fprintf(stderr, "train: %s\n", why);
-        idx_release(&train_set);
-        return 1;
-    }
-    st = run(&o, &train_set, &test_set, &err);
+    st = run(&o, &err);
     if (st != LS_OK) {
         fprintf(stderr, "train: %s: %s", ls_status_name(st),
                 err.message[0] != '\0' ? err.message : ls_status_meaning(st));
@@ -496,7 +482,5 @@ int main(int argc, char **argv)
         }
         fprintf(stderr, "\n");
     }
-    idx_release(&train_set);
-    idx_release(&test_set);
     return st == LS_OK ? 0 : 1;
 }

@@ -116,9 +116,9 @@ static ls_status make_room(ls_optimizer *o, size_t n, ls_error *err)
     if (n <= o->fresh_room) {
         return LS_OK;
     }
-    grown = lsi_realloc(o->fresh, o->fresh_room, n, sizeof *grown);
+    grown = lsi_realloc(o->fresh, o->fresh_room, n, sizeof(lsi_buffer *));
     if (grown == NULL) {
-        return lsi_fail_memory(err, o->name, n * sizeof *grown);
+        return lsi_fail_memory(err, o->name, n * sizeof(lsi_buffer *));
     }
     o->fresh = grown;
     o->fresh_room = n;

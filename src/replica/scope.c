@@ -128,20 +128,20 @@ ls_context *lsi_thread_context(void)
     return state == NULL ? NULL : state->context;
 }
 
-/* Opens a scope; its fields are the caller's to fill in. */
-static ls_status open_scope(scope_kind kind, struct lsi_scope **out, ls_error *err)
+/* Opens a scope, whose fields are the caller's to fill in; NULL: out of memory. */
+static struct lsi_scope *open_scope(scope_kind kind, ls_error *err)
 {
     struct lsi_thread_state *state = state_of(true);
     struct lsi_scope *s = state == NULL ? NULL : lsi_alloc(1, sizeof *s);
 
     if (s == NULL) {
-        return lsi_fail_memory(err, "a scope", sizeof *s);
+        (void)lsi_fail_memory(err, "a scope", sizeof *s);
+        return NULL;
     }
     s->kind = kind;
     s->outer = state->scopes;
     state->scopes = s;
-    *out = s;
-    return LS_OK;
+    return s;
 }
 
 static void drop_innermost(void)
@@ -186,20 +186,20 @@ static struct lsi_scope *find_strategy(const ls_strategy *s)
 
 static ls_status enter_default(ls_strategy *s, ls_error *err)
 {
-    struct lsi_scope *opened = NULL;
-    ls_status st;
+    struct lsi_scope *opened;
 
     if (ls_has_strategy()) {
         return lsi_fail_kind(err, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
                              "scope: the default strategy must not nest inside %s",
                              ls_current_strategy()->ops->name);
     }
-    st = open_scope(SCOPE_DEFAULT, &opened, err);
-    if (st == LS_OK) {
-        opened->strategy = ls_strategy_retain(s);
-        opened->entered = 1;
+    opened = open_scope(SCOPE_DEFAULT, err);
+    if (opened == NULL) {
+        return LS_RESOURCE_EXHAUSTED;
     }
-    return st;
+    opened->strategy = ls_strategy_retain(s);
+    opened->entered = 1;
+    return LS_OK;
 }
 
 static ls_status enter(ls_strategy *s, bool set, ls_error *err)
@@ -225,15 +225,16 @@ static ls_status enter(ls_strategy *s, bool set, ls_error *err)
     } else {
         lsi_scope_leave(&probe, true);
     }
-    st = open_scope(SCOPE_STRATEGY, &opened, err);
-    if (st == LS_OK) {
-        opened->strategy = ls_strategy_retain(s);
-        opened->entered = 1;
-        opened->set = set;
-        opened->mode = (lsi_mode){.strategy = s, .cross = true};
-        lsi_mode_push(&opened->mode);
+    opened = open_scope(SCOPE_STRATEGY, err);
+    if (opened == NULL) {
+        return LS_RESOURCE_EXHAUSTED;
     }
-    return st;
+    opened->strategy = ls_strategy_retain(s);
+    opened->entered = 1;
+    opened->set = set;
+    opened->mode = (lsi_mode){.strategy = s, .cross = true};
+    lsi_mode_push(&opened->mode);
+    return LS_OK;
 }
 
 ls_status ls_scope_enter(ls_strategy *s, ls_error *err)
@@ -318,22 +319,22 @@ bool lsi_scope_mixed(void)
 
 ls_status ls_name_scope_enter(const char *name, ls_error *err)
 {
-    struct lsi_scope *opened = NULL;
-    ls_status st;
+    struct lsi_scope *opened;
 
     if (name == NULL || name[0] == '\0') {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "name_scope: the name is empty");
     }
-    st = open_scope(SCOPE_NAME, &opened, err);
-    if (st == LS_OK) {
-        opened->name = lsi_strdup(name);
-        if (opened->name == NULL) {
-            drop_innermost();
-            return lsi_fail_memory(err, "a name", strlen(name));
-        }
+    opened = open_scope(SCOPE_NAME, err);
+    if (opened == NULL) {
+        return LS_RESOURCE_EXHAUSTED;
     }
-    return st;
+    opened->name = lsi_strdup(name);
+    if (opened->name == NULL) {
+        drop_innermost();
+        return lsi_fail_memory(err, "a name", strlen(name));
+    }
+    return LS_OK;
 }
 
 ls_status ls_name_scope_exit(ls_error *err)
@@ -364,30 +365,30 @@ static size_t write_names(const struct lsi_scope *s, char *out)
 
 char *lsi_scoped_name(const char *name)
 {
-    const size_t front = write_names(innermost(), NULL);
-    char *whole = lsi_alloc(front + strlen(name) + 1, 1);
+    const size_t front = write_names(innermost(), NULL), room = strlen(name) + 1;
+    char *whole = lsi_alloc(front + room, 1);
 
     if (whole != NULL) {
         (void)write_names(innermost(), whole);
-        memcpy(whole + front, name, strlen(name));
+        (void)snprintf(whole + front, room, "%s", name);
     }
     return whole;
 }
 
 ls_status ls_device_scope_enter(ls_device *device, ls_error *err)
 {
-    struct lsi_scope *opened = NULL;
-    ls_status st;
+    struct lsi_scope *opened;
 
     if (device == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "device_scope: the device is NULL");
     }
-    st = open_scope(SCOPE_DEVICE, &opened, err);
-    if (st == LS_OK) {
-        opened->device = device;
+    opened = open_scope(SCOPE_DEVICE, err);
+    if (opened == NULL) {
+        return LS_RESOURCE_EXHAUSTED;
     }
-    return st;
+    opened->device = device;
+    return LS_OK;
 }
 
 ls_status ls_device_scope_exit(ls_error *err)
@@ -407,19 +408,19 @@ ls_device *lsi_scope_device(void)
 
 ls_status ls_creator_scope_enter(ls_creator_fn fn, void *user, ls_error *err)
 {
-    struct lsi_scope *opened = NULL;
-    ls_status st;
+    struct lsi_scope *opened;
 
     if (fn == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "creator_scope: the function is NULL");
     }
-    st = open_scope(SCOPE_CREATOR, &opened, err);
-    if (st == LS_OK) {
-        opened->creator = fn;
-        opened->user = user;
+    opened = open_scope(SCOPE_CREATOR, err);
+    if (opened == NULL) {
+        return LS_RESOURCE_EXHAUSTED;
     }
-    return st;
+    opened->creator = fn;
+    opened->user = user;
+    return LS_OK;
 }
 
 ls_status ls_creator_scope_exit(ls_error *err)
@@ -453,8 +454,7 @@ ls_creator_fn lsi_creator_fn(const struct lsi_scope *s, void **user)
 
 ls_status ls_colocate_enter(ls_strategy *s, ls_variable *v, ls_error *err)
 {
-    struct lsi_scope *opened = NULL;
-    ls_status st;
+    struct lsi_scope *opened;
 
     if (s == NULL || v == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
@@ -470,11 +470,12 @@ ls_status ls_colocate_enter(ls_strategy *s, ls_variable *v, ls_error *err)
                              "this %s",
                              ls_variable_name(v), s->ops->name);
     }
-    st = open_scope(SCOPE_COLOCATE, &opened, err);
-    if (st == LS_OK) {
-        opened->variable = ls_variable_retain(v);
+    opened = open_scope(SCOPE_COLOCATE, err);
+    if (opened == NULL) {
+        return LS_RESOURCE_EXHAUSTED;
     }
-    return st;
+    opened->variable = ls_variable_retain(v);
+    return LS_OK;
 }
 
 ls_status ls_colocate_exit(ls_strategy *s, ls_error *err)

@@ -48,7 +48,7 @@ static ls_value *close_leaves(ls_context *c, ls_value *v, struct leaves *l)
 
     if (st == LS_OK) {
         items = lsi_alloc(LSI_MAX(l->n, 1), sizeof(ls_value *));
-        st = items == NULL ? lsi_fail_memory(&e, "a structure", l->n * sizeof *items)
+        st = items == NULL ? lsi_fail_memory(&e, "a structure", l->n * sizeof(ls_value *))
                            : LS_OK;
     }
     for (size_t i = 0; i < l->n && st == LS_OK; i++) {
@@ -115,28 +115,28 @@ static int64_t bytes_per_pack(const ls_context *c, const ls_communication_option
     return merged.bytes_per_pack;
 }
 
-static void reduce_packed(ls_context *c, ls_reduce op, struct leaves *l,
-                          const ls_communication_options *opts)
+/* The bytes of each leaf that travels in a pack; false: its dtype cannot be summed. */
+static bool measure(ls_context *c, ls_reduce op, const struct leaves *l, size_t *bytes)
 {
-    size_t *bytes = lsi_alloc(2 * LSI_MAX(l->n, 1), sizeof *bytes);
-    ls_tensor **scratch = lsi_alloc(2 * LSI_MAX(l->n, 1), sizeof(ls_tensor *));
-    size_t *pack = bytes != NULL ? bytes + LSI_MAX(l->n, 1) : NULL, count;
     ls_error e = LS_ERROR_INIT;
 
-    if (bytes == NULL || scratch == NULL) {
-        (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for all_reduce");
-        goto out;
-    }
     for (size_t i = 0; i < l->n; i++) {
         const ls_dtype d = (ls_dtype)l->in[i]->dtype;
 
         bytes[i] = packs(l->in[i], op) ? (size_t)l->in[i]->count * ls_dtype_size(d) : 0;
         if (lsi_reduce_check(op, d, &e) != LS_OK) {
             (void)lsi_context_error(c, &e);
-            goto out;
+            return false;
         }
     }
-    count = lsi_pack_by_bytes(bytes, l->n, (size_t)bytes_per_pack(c, opts), pack);
+    return true;
+}
+
+/* What travels in packs, pack by pack, then the others, each on its own. */
+static void reduce_in_order(ls_context *c, ls_reduce op, struct leaves *l,
+                            const size_t *pack, size_t count, ls_tensor **scratch,
+                            const ls_communication_options *opts)
+{
     for (size_t p = 0; p < count; p++) {
         for (size_t i = 0; i < l->n && !lsi_failed(c); i++) {
             if (pack[i] == p && l->out[i] == NULL && packs(l->in[i], op)) {
@@ -149,7 +149,24 @@ static void reduce_packed(ls_context *c, ls_reduce op, struct leaves *l,
             l->out[i] = (ls_all_reduce)(c, op, l->in[i]);
         }
     }
-out:
+}
+
+static void reduce_packed(ls_context *c, ls_reduce op, struct leaves *l,
+                          const ls_communication_options *opts)
+{
+    const size_t n = LSI_MAX(l->n, 1);
+    size_t *bytes = lsi_alloc(2 * n, sizeof *bytes);
+    ls_tensor **scratch = lsi_alloc(2 * n, sizeof(ls_tensor *));
+
+    if (bytes == NULL || scratch == NULL) {
+        (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for all_reduce");
+    } else if (measure(c, op, l, bytes)) {
+        size_t *pack = bytes + n;
+        const size_t limit = (size_t)bytes_per_pack(c, opts);
+        const size_t count = lsi_pack_by_bytes(bytes, l->n, limit, pack);
+
+        reduce_in_order(c, op, l, pack, count, scratch, opts);
+    }
     lsi_free(bytes);
     lsi_free(scratch);
 }

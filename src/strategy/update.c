@@ -24,8 +24,11 @@ static ls_status call(ls_strategy *s, ls_variable *component, ls_device *device,
         mode.frame = now != NULL ? now->frame : NULL;
         lsi_mode_push(&mode);
         former = lsi_update_id_set(i);
-        result = u->fn != NULL ? u->fn(c, component, args, u->user)
-                               : u->plain(c, args, u->user);
+        if (u->fn != NULL) {
+            result = u->fn(c, component, args, u->user);
+        } else if (u->plain != NULL) {
+            result = u->plain(c, args, u->user);
+        }
         (void)lsi_update_id_set(former);
         lsi_mode_pop(&mode);
         st = ls_context_status(c, err);

@@ -42,7 +42,7 @@ static char *copy_name(const char *name, int i)
     char *text = lsi_alloc(room, 1);
 
     if (text != NULL && i == 0) {
-        memcpy(text, name, strlen(name));
+        (void)snprintf(text, room, "%s", name);
     } else if (text != NULL) {
         (void)snprintf(text, room, "%s/replica_%d", name, i);
     }

@@ -77,13 +77,16 @@ ls_tensor *(ls_value_to_tensor)(ls_context *c, ls_value *v)
     if (lsi_failed(c)) {
         return NULL;
     }
-    if (v != NULL && lsi_value_is_distributed(v)) {
+    if (v == NULL) {
+        return ls_context_fail(c, LS_INVALID_ARGUMENT, "the value is NULL");
+    }
+    if (lsi_value_is_distributed(v)) {
         v = component(c, v);
         if (v == NULL) {
             return NULL;
         }
     }
-    switch (ls_value_kind_of(v)) {
+    switch (v->kind) {
     case LS_VALUE_TENSOR:
         return lsi_context_alias(c, v->leaf.tensor);
     case LS_VALUE_VARIABLE:
@@ -107,7 +110,7 @@ ls_tensor *(ls_value_to_tensor)(ls_context *c, ls_value *v)
     default:
         (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
                             "a %s is no tensor; take one of its leaves",
-                            ls_value_kind_name(ls_value_kind_of(v)));
+                            ls_value_kind_name(v->kind));
         return lsi_context_error(c, &e);
     }
 }
@@ -309,7 +312,7 @@ ls_status ls_variable_clone(ls_variable *v, ls_variable **out, ls_error *err)
                  : lsi_variable_distributed(v->kind, v->strategy, devices, v->components,
                                             value, &opts, &copy, err);
         lsi_free(devices);
-        for (int i = 1; i < v->components && st == LS_OK; i++) {
+        for (int i = 1; i < v->components && st == LS_OK && copy != NULL; i++) {
             st = v->component[i]->buffer == v->component[0]->buffer
                      ? LS_OK
                      : copy_elements(copy->component[i], v->component[i], err);

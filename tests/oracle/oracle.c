@@ -21,6 +21,7 @@ struct suite {
 };
 
 static const struct suite SUITES[] = {
+    {"input", oracle_input, NULL},
     {"strategy", oracle_strategy, oracle_strategy_prepare},
     {"train", oracle_train, NULL},
 };

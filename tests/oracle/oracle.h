@@ -20,6 +20,7 @@ typedef struct oracle_case {
 /* The verdict, and in `note` why: what was expected and got, or what is missing. */
 typedef oracle_verdict (*oracle_suite)(const oracle_case *k, char *note, size_t size);
 
+oracle_verdict oracle_input(const oracle_case *k, char *note, size_t size);
 oracle_verdict oracle_strategy(const oracle_case *k, char *note, size_t size);
 oracle_verdict oracle_train(const oracle_case *k, char *note, size_t size);
 

@@ -1,0 +1,143 @@
+/*
+ * lockstep/distribute.h - datasets distributed over the replicas of a strategy.
+ *
+ * ls_strategy_distribute() takes a dataset of global batches: every batch is cut into one
+ * part a replica, and with several workers every worker reads its own files or its own
+ * share. ls_dist_iterator_next() gives one PerReplica value a step (a structure of them
+ * for structured elements; plain values where there is one replica). When data runs out
+ * unevenly, replicas without any get empty batches, so that all keep step.
+ *
+ *     LS_TRY(ls_strategy_distribute(strategy, d, NULL, &dist, &err));
+ *     LS_TRY(ls_dist_iterate(dist, &it, &err));
+ *     while ((st = ls_dist_iterator_next(it, &batch, &err)) == LS_OK) { ... }
+ *
+ * Threads: one at a time.
+ */
+#ifndef LS_DISTRIBUTE_H
+#define LS_DISTRIBUTE_H
+
+#include "lockstep/dataset.h"
+#include "lockstep/input.h"
+#include "lockstep/strategy.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ls_dist_dataset ls_dist_dataset;
+typedef struct ls_dist_iterator ls_dist_iterator;
+
+/* InputReplicationMode. */
+typedef enum ls_replication { LS_PER_WORKER = 0, LS_PER_REPLICA_INPUT } ls_replication;
+
+/* InputOptions, and where this input stands among others. Start from
+ * LS_DISTRIBUTE_OPTIONS_INIT. */
+typedef struct ls_distribute_options {
+    size_t struct_size;
+    ls_replication replication;
+    bool keep_on_host;      /* experimental_fetch_to_device = false */
+    bool place_on_device;   /* experimental_place_dataset_on_device */
+    int per_replica_buffer; /* read ahead a replica; 0: 1; negative: none */
+    int workers, worker;    /* input pipelines of the job and which this is; 0: one */
+    int total_replicas;     /* in sync, of all workers; 0: of the strategy and workers */
+    ls_comm *comm; /* among the workers, borrowed: how they keep step; NULL: one */
+} ls_distribute_options;
+
+/* clang-format off */
+#define LS_DISTRIBUTE_OPTIONS_INIT \
+    {sizeof(ls_distribute_options), LS_PER_WORKER, false, false, 0, 0, 0, 0, NULL}
+/* clang-format on */
+
+/* Cuts global batches into one part a replica; `d` is borrowed and retained. */
+LS_API LS_MUST_USE ls_status ls_strategy_distribute(ls_strategy *s, ls_dataset *d,
+                                                    const ls_distribute_options *opts,
+                                                    ls_dist_dataset **out, ls_error *err);
+
+/* One dataset a worker, made by `fn` and used as it is. */
+typedef ls_dataset *(*ls_input_fn)(const ls_input_context *ic, void *user);
+LS_API LS_MUST_USE ls_status ls_strategy_distribute_from_function(
+    ls_strategy *s, ls_input_fn fn, void *user, const ls_distribute_options *opts,
+    ls_dist_dataset **out, ls_error *err);
+
+/* Arrays as a dataset of their rows: a list of tensors is stacked (make_numpy_dataset).
+ */
+LS_API ls_dataset *ls_strategy_numpy_dataset(ls_strategy *s, ls_value *arrays);
+
+LS_API ls_dist_dataset *ls_dist_dataset_retain(ls_dist_dataset *d);
+LS_API void ls_dist_dataset_release(ls_dist_dataset *d); /* NULL is allowed */
+LS_API int64_t ls_dist_cardinality(const ls_dist_dataset *d);
+
+/* Of one replica's value, borrowed; *wrapped: values are PerReplica. */
+LS_API ls_spec *ls_dist_spec(const ls_dist_dataset *d, bool *wrapped);
+
+/* Shards every worker's pipeline once more. */
+LS_API LS_MUST_USE ls_status ls_dist_auto_shard(ls_dist_dataset *d, int shards, int index,
+                                                ls_error *err);
+
+LS_API LS_MUST_USE ls_status ls_dist_iterate(ls_dist_dataset *d, ls_dist_iterator **out,
+                                             ls_error *err);
+
+/* The next step's value. LS_OUT_OF_RANGE: the end. Not inside of replicas. */
+LS_API LS_MUST_USE ls_status ls_dist_iterator_next(ls_dist_iterator *it, ls_value **out,
+                                                   ls_error *err);
+
+/* get_next_as_optional: *has says whether there is one; the end is no failure. */
+LS_API LS_MUST_USE ls_status ls_dist_iterator_next_optional(ls_dist_iterator *it,
+                                                            bool *has, ls_value **out,
+                                                            ls_error *err);
+
+/* The same as an object, as TensorFlow has it. */
+typedef struct ls_optional ls_optional;
+LS_API LS_MUST_USE ls_status ls_dist_iterator_next_as_optional(ls_dist_iterator *it,
+                                                               ls_optional **out,
+                                                               ls_error *err);
+LS_API bool ls_optional_has_value(const ls_optional *o);
+
+/* Yours to release. LS_INVALID_ARGUMENT: it has none. */
+LS_API LS_MUST_USE ls_status ls_optional_value(const ls_optional *o, ls_value **out,
+                                               ls_error *err);
+LS_API void ls_optional_release(ls_optional *o); /* NULL is allowed */
+
+/* The position as of the last step given, and back; as ls_iterator_save(). */
+LS_API LS_MUST_USE ls_status ls_dist_iterator_save(ls_dist_iterator *it, ls_value **out,
+                                                   ls_error *err);
+LS_API LS_MUST_USE ls_status ls_dist_iterator_restore(ls_dist_iterator *it,
+                                                      ls_value *state, ls_error *err);
+LS_API void ls_dist_iterator_release(ls_dist_iterator *it); /* NULL is allowed */
+
+/* compat.v1's iterators: to be initialized before use; again rewinds. */
+LS_API LS_MUST_USE ls_status ls_strategy_make_dataset_iterator(ls_strategy *s,
+                                                               ls_dataset *d,
+                                                               ls_dist_iterator **out,
+                                                               ls_error *err);
+typedef ls_status (*ls_input_callable)(void *state, ls_value **out, ls_error *err);
+LS_API LS_MUST_USE ls_status ls_strategy_make_input_fn_iterator(
+    ls_strategy *s, ls_input_fn fn, ls_input_callable callable, void *user,
+    ls_replication mode, ls_dist_iterator **out, ls_error *err);
+LS_API LS_MUST_USE ls_status ls_dist_iterator_initialize(ls_dist_iterator *it,
+                                                         ls_error *err);
+
+/*
+ * ls_strategy_values() for one of several workers: replica ids are those of the whole
+ * job. Of `opts` the workers and the worker count.
+ */
+LS_API LS_MUST_USE ls_status ls_strategy_values_of(ls_strategy *s,
+                                                   const ls_distribute_options *opts,
+                                                   ls_value_maker fn, void *user,
+                                                   ls_value **out, ls_error *err);
+
+/* The pipeline of one worker alone: sharded for `index` of `shards` (spec of datasets).
+ */
+LS_API ls_dataset *ls_dataset_auto_shard(ls_dataset *d, int64_t shards, int64_t index,
+                                         ls_auto_shard policy);
+
+/* The sizes of the parts a worker's replicas get of each global batch: sizes has room for
+ * workers * replicas. */
+LS_API LS_MUST_USE ls_status ls_batch_sizes(int64_t global_batch, int workers,
+                                            int replicas, int worker, int64_t *sizes,
+                                            ls_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* LS_DISTRIBUTE_H */

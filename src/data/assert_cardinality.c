@@ -1,0 +1,104 @@
+/* What the user knows about the number of elements, checked as they come. */
+#include "data/data.h"
+
+struct counted {
+    ls_dataset base;
+    int64_t count;
+};
+
+struct counted_iterator {
+    lsi_unary unary;
+    int64_t seen;
+    bool told; // that there are too few or too many; the end is the end then
+};
+
+static ls_status other(int64_t want, const char *how, int64_t seen, ls_error *err)
+{
+    return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
+                    "assert_cardinality: %lld elements were promised, the input has %s "
+                    "%lld",
+                    (long long)want, how, (long long)seen);
+}
+
+static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+{
+    struct counted_iterator *c = (struct counted_iterator *)it;
+    const int64_t want = ((const struct counted *)it->dataset)->count;
+    ls_value *element = NULL;
+    const ls_status st = lsi_iterator_next(c->unary.input, &element, err);
+
+    if (st == LS_OUT_OF_RANGE && c->seen != want && !c->told) {
+        c->told = true;
+        return other(want, "only", c->seen, err);
+    }
+    if (st != LS_OK) {
+        return st;
+    }
+    c->seen++;
+    if (want != LS_INFINITE && c->seen > want) {
+        ls_value_release(element);
+        c->told = true;
+        return other(want, "at least", c->seen, err);
+    }
+    *out = element;
+    return LS_OK;
+}
+
+static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+{
+    struct counted_iterator *c = (struct counted_iterator *)it;
+
+    lsi_write_u64(w, (uint64_t)c->seen);
+    lsi_write_bool(w, c->told);
+    return lsi_iterator_save(c->unary.input, w, err);
+}
+
+static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+{
+    struct counted_iterator *c = (struct counted_iterator *)it;
+    uint64_t seen = 0;
+    ls_status st = lsi_read_count(r, INT64_MAX / 2, &seen, err);
+
+    if (st == LS_OK) {
+        st = lsi_read_bool(r, &c->told, err);
+    }
+    if (st != LS_OK) {
+        return st;
+    }
+    c->seen = (int64_t)seen;
+    return lsi_iterator_restore(c->unary.input, r, err);
+}
+
+static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+{
+    static const lsi_iterator_ops ops = {
+        .next = next, .save = save, .restore = restore, .close = lsi_unary_close};
+
+    return lsi_unary_new(&ops, sizeof(struct counted_iterator), d, out, err);
+}
+
+static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+{
+    return ls_dataset_assert_cardinality(ls_dataset_retain(inputs[0]),
+                                         ((const struct counted *)d)->count);
+}
+
+ls_dataset *ls_dataset_assert_cardinality(ls_dataset *d, int64_t cardinality)
+{
+    static const lsi_dataset_ops ops = {
+        .kind = "assert_cardinality", .iterate = iterate, .rebuild = rebuild};
+    ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct counted), &d, 1);
+
+    if (lsi_dataset_bad(made)) {
+        return made;
+    }
+    if (cardinality < LS_INFINITE) {
+        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                                "assert_cardinality: %lld elements; a number, or "
+                                "LS_INFINITE",
+                                (long long)cardinality);
+    }
+    ((struct counted *)made)->count = cardinality;
+    lsi_dataset_note(made, (uint64_t)cardinality);
+    return lsi_dataset_done(made, LS_OK, ls_spec_retain(d->spec), cardinality, NULL);
+}

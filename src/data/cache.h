@@ -1,0 +1,20 @@
+/* The node of a cache: cache.c keeps elements in memory, cache_file.c in a file. */
+#ifndef LSI_CACHE_H
+#define LSI_CACHE_H
+#include "data/data.h"
+
+/* Elements in their order; what is complete does not change any more. */
+typedef struct lsi_store lsi_store;
+
+typedef struct lsi_cache_node {
+    ls_dataset base;
+    char *file;          /* NULL: in memory */
+    lsi_mutex lock;      /* guards the store */
+    lsi_store *complete; /* of a whole pass; NULL: there was none yet */
+} lsi_cache_node;
+
+ls_status lsi_cache_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err);
+
+/* Tells that a pass was given up before its end, and what it held is lost. */
+void lsi_cache_warn(const lsi_cache_node *node);
+#endif

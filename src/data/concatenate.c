@@ -1,0 +1,114 @@
+/* One dataset after the other. */
+#include "data/data.h"
+
+struct chain_iterator {
+    lsi_iterator base;
+    lsi_iterator *inputs[2]; // made when their turn comes, and kept
+    bool over;
+};
+
+static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+{
+    struct chain_iterator *c = (struct chain_iterator *)it;
+    ls_status st = LS_OK;
+
+    if (c->over) {
+        return LS_OUT_OF_RANGE;
+    }
+    if (c->inputs[1] == NULL) {
+        st = lsi_iterator_next(c->inputs[0], out, err);
+        if (st != LS_OUT_OF_RANGE) {
+            return st;
+        }
+        st = lsi_dataset_iterate(it->dataset->inputs[1], &c->inputs[1], err);
+    }
+    if (st == LS_OK) {
+        st = lsi_iterator_next(c->inputs[1], out, err);
+        c->over = st == LS_OUT_OF_RANGE;
+    }
+    return st;
+}
+
+static void close_chain(lsi_iterator *it)
+{
+    lsi_iterator_close(((struct chain_iterator *)it)->inputs[0]);
+    lsi_iterator_close(((struct chain_iterator *)it)->inputs[1]);
+}
+
+static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+{
+    struct chain_iterator *c = (struct chain_iterator *)it;
+    ls_status st;
+
+    lsi_write_bool(w, c->over);
+    st = lsi_iterator_save(c->inputs[0], w, err);
+    return st == LS_OK ? lsi_input_save(c->inputs[1], w, err) : st;
+}
+
+static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+{
+    struct chain_iterator *c = (struct chain_iterator *)it;
+    ls_status st = lsi_read_bool(r, &c->over, err);
+
+    if (st == LS_OK) {
+        st = lsi_iterator_restore(c->inputs[0], r, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_input_restore(&c->inputs[1], it->dataset->inputs[1], r, err);
+    }
+    return st;
+}
+
+static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+{
+    static const lsi_iterator_ops ops = {
+        .next = next, .save = save, .restore = restore, .close = close_chain};
+    lsi_iterator *it = NULL;
+    ls_status st = lsi_iterator_new(&ops, sizeof(struct chain_iterator), d, &it, err);
+
+    if (st == LS_OK) {
+        st = lsi_dataset_iterate(d->inputs[0], &((struct chain_iterator *)it)->inputs[0],
+                                 err);
+    }
+    if (st == LS_OK) {
+        *out = it;
+    } else {
+        lsi_iterator_close(it);
+    }
+    return st;
+}
+
+static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+{
+    (void)d;
+    return ls_dataset_concatenate(ls_dataset_retain(inputs[0]),
+                                  ls_dataset_retain(inputs[1]));
+}
+
+static int64_t sum(int64_t a, int64_t b)
+{
+    if (a == LS_INFINITE || b == LS_INFINITE) {
+        return LS_INFINITE;
+    }
+    if (a < 0 || b < 0) {
+        return LS_UNKNOWN_SIZE;
+    }
+    return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
+ls_dataset *ls_dataset_concatenate(ls_dataset *d, ls_dataset *next_dataset)
+{
+    static const lsi_dataset_ops ops = {
+        .kind = "concatenate", .iterate = iterate, .rebuild = rebuild};
+    ls_dataset *const both[] = {d, next_dataset};
+    ls_dataset *made = lsi_dataset_new(&ops, sizeof *made, both, 2);
+    ls_error err = LS_ERROR_INIT;
+    ls_spec *spec = NULL;
+
+    if (lsi_dataset_bad(made)) {
+        return made;
+    }
+    const ls_status st = lsi_spec_common(d->spec, next_dataset->spec, &spec, &err);
+    return lsi_dataset_done(made, st, spec,
+                            sum(d->cardinality, next_dataset->cardinality), &err);
+}

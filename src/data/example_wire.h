@@ -1,0 +1,46 @@
+/*
+ * Reading tf.train.Examples: protobuf's wire format, by hand. Nothing is copied and
+ * nothing allocated; every length is compared with what is there.
+ */
+#ifndef LSI_EXAMPLE_WIRE_H
+#define LSI_EXAMPLE_WIRE_H
+#include "base/base.h"
+#include "lockstep/tensor.h"
+
+typedef enum lsi_list_kind {
+    LSI_LIST_NONE, /* the feature is absent, or has no kind */
+    LSI_LIST_BYTES,
+    LSI_LIST_FLOAT,
+    LSI_LIST_INT64
+} lsi_list_kind;
+
+/* The list of a feature's values, in the record's own bytes. */
+typedef struct lsi_list {
+    const uint8_t *p;
+    size_t len;
+    size_t count; /* of values, or of the place of the first among those of all rows */
+    lsi_list_kind kind;
+} lsi_list;
+
+/* A name that is looked for. */
+typedef struct lsi_wanted {
+    const char *name;
+    size_t len;
+    size_t index; /* of its list */
+} lsi_wanted;
+
+/*
+ * Finds the lists of the wanted features (sorted by bytes), the last of each name; lists
+ * of others are left as they are. False: the bytes are no Example.
+ */
+bool lsi_example_scan(const uint8_t *p, size_t len, const lsi_wanted *wanted, size_t n,
+                      lsi_list *lists);
+
+/*
+ * Values of a list, at most `room` of them, at `to` (NULL: none); returns how many there
+ * are, or -1: the bytes are no such list. Strings lie in the record.
+ */
+int64_t lsi_list_int64(const lsi_list *list, int64_t *to, size_t room);
+int64_t lsi_list_float(const lsi_list *list, float *to, size_t room);
+int64_t lsi_list_bytes(const lsi_list *list, ls_string *to, size_t room);
+#endif

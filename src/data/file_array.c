@@ -1,0 +1,214 @@
+/* Files that hold whole arrays: rows of them are the elements. */
+#include "data/file_npy.h"
+
+#include <inttypes.h>
+
+/* The rows of what was read, or the failure. */
+static ls_dataset *rows_of(ls_status st, ls_value *arrays, const ls_error *err)
+{
+    ls_dataset *d;
+
+    if (st != LS_OK) {
+        return lsi_dataset_failed(st, err->kind, "%s", err->message);
+    }
+    d = ls_dataset_slices(arrays);
+    ls_value_release(arrays);
+    return d;
+}
+
+static ls_status named(const char *name, ls_error *err)
+{
+    return name != NULL ? LS_OK
+                        : lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                                        "the name of a file of arrays is NULL");
+}
+
+static ls_status read_npy(const char *name, ls_tensor **out, ls_error *err)
+{
+    lsi_npy_source src = {.path = name};
+    ls_status st = lsi_file_open(name, LSI_FILE_READ, &src.file, err);
+
+    if (st == LS_OK) {
+        st = lsi_file_size(src.file, &src.size, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_npy_tensor(&src, out, err);
+    }
+    lsi_file_close(src.file);
+    return st;
+}
+
+/* Takes over the reference to `t`. */
+static ls_status as_value(ls_tensor *t, ls_value **out, ls_error *err)
+{
+    const ls_status st = ls_value_tensor(t, out, err);
+
+    ls_tensor_release(t);
+    return st;
+}
+
+ls_dataset *ls_dataset_npy(const char *name)
+{
+    ls_error err = LS_ERROR_INIT;
+    ls_tensor *t = NULL;
+    ls_value *v = NULL;
+    ls_status st = named(name, &err);
+
+    if (st == LS_OK) {
+        st = read_npy(name, &t, &err);
+    }
+    if (st == LS_OK) {
+        st = as_value(t, &v, &err);
+    }
+    return rows_of(st, v, &err);
+}
+
+ls_dataset *ls_dataset_npz(const char *name)
+{
+    ls_error err = LS_ERROR_INIT;
+    ls_value *v = NULL;
+    ls_status st = named(name, &err);
+
+    if (st == LS_OK) {
+        st = lsi_npz_read(name, &v, &err);
+    }
+    return rows_of(st, v, &err);
+}
+
+/* ---- IDX: two zeros, a type, a number of axes; sizes and elements big-endian ---- */
+
+static bool idx_type(uint8_t code, ls_dtype *out)
+{
+    static const struct {
+        uint8_t code;
+        ls_dtype dtype;
+    } types[] = {{0x08, LS_U8},  {0x09, LS_I8},  {0x0B, LS_I16},
+                 {0x0C, LS_I32}, {0x0D, LS_F32}, {0x0E, LS_F64}};
+
+    for (size_t i = 0; i < LSI_COUNT_OF(types); i++) {
+        if (types[i].code == code) {
+            *out = types[i].dtype;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The header of an IDX file, which it passes over. */
+static ls_status idx_header(lsi_stream *s, ls_dtype *dtype, ls_shape *shape,
+                            ls_error *err)
+{
+    const char *path = lsi_file_path(s->file);
+    size_t len;
+    ls_status st = lsi_stream_want(s, 4, err);
+
+    if (st != LS_OK) {
+        return st;
+    }
+    if (s->have < 4 || s->bytes[0] != 0 || s->bytes[1] != 0 ||
+        !idx_type(s->bytes[2], dtype) || s->bytes[3] < 1 || s->bytes[3] > LS_MAX_DIMS) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "%s does not begin like an IDX file: two zeros, the type of the "
+                        "elements, the number of axes",
+                        path);
+    }
+    shape->ndim = s->bytes[3];
+    len = 4 + 4 * (size_t)shape->ndim;
+    st = lsi_stream_want(s, len, err);
+    if (st == LS_OK && s->have < len) {
+        st = lsi_fail(err, LS_DATA_LOSS, -1, "%s is cut off in its header", path);
+    }
+    for (int i = 0; st == LS_OK && i < shape->ndim; i++) {
+        const uint8_t *p = s->bytes + 4 + 4 * (size_t)i;
+
+        shape->dims[i] = (int64_t)p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3];
+    }
+    if (st == LS_OK) {
+        lsi_stream_pass(s, len);
+    }
+    return st;
+}
+
+static ls_status read_idx(const char *name, lsi_compression compression, ls_tensor **out,
+                          ls_error *err)
+{
+    ls_device *dev = lsi_input_device();
+    ls_dtype dtype = LS_U8;
+    ls_shape shape = {0};
+    lsi_stream *s = NULL;
+    ls_tensor *t = NULL;
+    int64_t count = 0;
+    size_t bytes = SIZE_MAX;
+    ls_status st = lsi_stream_open(name, compression, 0, &s, err);
+
+    if (st == LS_OK) {
+        st = idx_header(s, &dtype, &shape, err);
+    }
+    if (st == LS_OK && lsi_shape_bytes(&shape, dtype, &count, &bytes)) {
+        st = lsi_stream_want(s, bytes, err);
+    }
+    if (st == LS_OK && s->have < bytes) {
+        char text[128];
+
+        st = lsi_fail(
+            err, LS_DATA_LOSS, -1,
+            "%s is cut off: its header promises %s elements of %s, %zu bytes are "
+            "there",
+            name, ls_shape_text(&shape, text, sizeof text), ls_dtype_name(dtype),
+            s->have);
+    }
+    if (st == LS_OK) {
+        t = dev != NULL ? lsi_tensor_new(dev, dtype, &shape) : NULL;
+        st = t != NULL ? LS_OK : lsi_fail_memory(err, "an array", bytes);
+    }
+    if (t != NULL) {
+        const uint16_t one = 1;
+
+        if (bytes > 0) {
+            memcpy(t->data, s->bytes, bytes);
+        }
+        if (*(const uint8_t *)&one == 1) {
+            lsi_swap_bytes(t->data, (size_t)count, ls_dtype_size(dtype));
+        }
+        *out = t;
+    }
+    lsi_stream_close(s);
+    return st;
+}
+
+/* gzip'd or not: its first bytes tell. */
+static ls_status idx_compression(const char *name, lsi_compression *out, ls_error *err)
+{
+    lsi_stream *s = NULL;
+    ls_status st = lsi_stream_open(name, LSI_PLAIN, 4096, &s, err);
+
+    if (st == LS_OK) {
+        st = lsi_stream_want(s, 2, err);
+    }
+    if (st == LS_OK) {
+        *out = s->have >= 2 && s->bytes[0] == 0x1F && s->bytes[1] == 0x8B ? LSI_GZIP
+                                                                          : LSI_PLAIN;
+    }
+    lsi_stream_close(s);
+    return st;
+}
+
+ls_dataset *ls_dataset_idx(const char *name)
+{
+    ls_error err = LS_ERROR_INIT;
+    lsi_compression compression = LSI_PLAIN;
+    ls_tensor *t = NULL;
+    ls_value *v = NULL;
+    ls_status st = named(name, &err);
+
+    if (st == LS_OK) {
+        st = idx_compression(name, &compression, &err);
+    }
+    if (st == LS_OK) {
+        st = read_idx(name, compression, &t, &err);
+    }
+    if (st == LS_OK) {
+        st = as_value(t, &v, &err);
+    }
+    return rows_of(st, v, &err);
+}

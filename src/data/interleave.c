@@ -1,0 +1,348 @@
+/*
+ * Datasets made of elements, visited in turn: `slots` of them are open at once, a visit
+ * takes up to `visit` elements. One that ends during its visit leaves its slot empty,
+ * and the slot is filled from the input when the cursor comes back to it. With one slot
+ * this is flat_map. In parallel, each slot reads ahead; the order is the same.
+ */
+#include "data/interleave.h"
+
+enum { LEAST_AHEAD = 8, MOST_AHEAD = 64 };
+
+struct slot {
+    ls_value *element; // what the dataset was made of
+    lsi_iterator *it;  // NULL: empty
+    bool check;
+};
+
+struct interleave {
+    lsi_unary unary;
+    bool over; // the input is; it stays, for its position is part of ours
+    const lsi_interleave_node *node;
+    struct slot *slots;
+    size_t room;   // of those that have been needed
+    size_t live;   // slots that are not empty
+    size_t at;     // the cursor
+    int64_t taken; // of this visit
+};
+
+static void advance(struct interleave *il)
+{
+    il->at = (int64_t)il->at + 1 < il->node->slots ? il->at + 1 : 0;
+    il->taken = 0;
+}
+
+static void empty(struct interleave *il, struct slot *s)
+{
+    if (s->it != NULL) {
+        il->live--;
+    }
+    lsi_iterator_close(s->it);
+    ls_value_release(s->element);
+    *s = (struct slot){0};
+}
+
+/* Room for slot `at`; there may be fewer inputs than slots. */
+static ls_status reserve(struct interleave *il, size_t at, ls_error *err)
+{
+    size_t room = LSI_MAX(4, 2 * il->room);
+    struct slot *grown = NULL;
+
+    if (at < il->room) {
+        return LS_OK;
+    }
+    room = LSI_MIN(LSI_MAX(room, at + 1), (size_t)il->node->slots);
+    grown = lsi_realloc(il->slots, il->room, room, sizeof *grown);
+    if (grown == NULL) {
+        return lsi_fail_memory(err, "the inputs of an interleave", room * sizeof *grown);
+    }
+    il->slots = grown;
+    il->room = room;
+    return LS_OK;
+}
+
+/* Fills an empty slot with the dataset of an element, which is taken over. */
+static ls_status open_slot(struct interleave *il, struct slot *s, ls_value *element,
+                           ls_error *err)
+{
+    const int64_t ahead = LSI_MIN(LSI_MAX(LEAST_AHEAD, 2 * il->node->visit), MOST_AHEAD);
+    ls_dataset *d = NULL;
+    bool check = false;
+    ls_status st = lsi_interleave_open(il->node, element, &d, &check, err);
+
+    if (st == LS_OK && il->node->parallel != 0) {
+        d = ls_dataset_prefetch(d, ahead);
+    }
+    if (st == LS_OK) {
+        st = lsi_dataset_iterate(d, &s->it, err);
+    }
+    ls_dataset_release(d);
+    if (st != LS_OK) {
+        ls_value_release(element);
+        return st;
+    }
+    s->element = element;
+    s->check = check;
+    il->live++;
+    return LS_OK;
+}
+
+static ls_status refill(struct interleave *il, struct slot *s, ls_error *err)
+{
+    ls_value *element = NULL;
+    const ls_status st = lsi_iterator_next(il->unary.input, &element, err);
+
+    if (st == LS_OUT_OF_RANGE) {
+        il->over = true;
+        return LS_OK; // the slot stays empty
+    }
+    return st == LS_OK ? open_slot(il, s, element, err) : st;
+}
+
+/* Moves to a slot that is not empty; LS_OUT_OF_RANGE: all are, and stay so. */
+static ls_status find(struct interleave *il, struct slot **out, ls_error *err)
+{
+    while (!il->over || il->live > 0) {
+        ls_status st = LS_OK;
+
+        if (il->over && il->at >= il->room) {
+            il->at = 0; // slots behind were never needed
+            il->taken = 0;
+        }
+        st = reserve(il, il->at, err);
+        if (st == LS_OK && il->slots[il->at].it == NULL && !il->over) {
+            st = refill(il, &il->slots[il->at], err);
+        }
+        if (st != LS_OK) {
+            return st;
+        }
+        if (il->slots[il->at].it != NULL) {
+            *out = &il->slots[il->at];
+            return LS_OK;
+        }
+        if (il->over) {
+            advance(il);
+        }
+    }
+    return LS_OUT_OF_RANGE;
+}
+
+/* How many more elements belong to this visit. */
+static int64_t left(const struct interleave *il)
+{
+    return il->node->slots == 1 ? INT64_MAX : il->node->visit - il->taken;
+}
+
+/* Notes what a visit gave; an end empties the slot. False: it was another failure. */
+static bool note(struct interleave *il, struct slot *s, int64_t n, ls_status st)
+{
+    if (st == LS_OUT_OF_RANGE) {
+        empty(il, s);
+        advance(il);
+        return true;
+    }
+    if (n >= left(il)) {
+        advance(il);
+    } else if (il->node->slots > 1) {
+        il->taken += n;
+    }
+    return st == LS_OK;
+}
+
+static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+{
+    struct interleave *il = (struct interleave *)it;
+
+    for (;;) {
+        struct slot *s = NULL;
+        ls_value *element = NULL;
+        bool check = false;
+        ls_status st = find(il, &s, err);
+
+        if (st != LS_OK) {
+            return st;
+        }
+        check = s->check;
+        st = lsi_iterator_next(s->it, &element, err);
+        if (!note(il, s, st == LS_OK, st)) {
+            return st;
+        }
+        if (st != LS_OK) {
+            continue;
+        }
+        if (check) {
+            st = lsi_spec_check(it->dataset->spec, element, err);
+        }
+        if (st == LS_OK) {
+            *out = element;
+        } else {
+            ls_value_release(element);
+        }
+        return st;
+    }
+}
+
+/* One row by way of an element: its spec has to be looked at. */
+static ls_status fill_one(lsi_iterator *it, lsi_rows *rows, int64_t *got, ls_error *err)
+{
+    ls_value *element = NULL;
+    ls_status st = next(it, &element, err);
+
+    if (st == LS_OK) {
+        st = lsi_rows_add(rows, element, err);
+        ls_value_release(element);
+        *got += st == LS_OK;
+    }
+    return st;
+}
+
+static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
+                      ls_error *err)
+{
+    struct interleave *il = (struct interleave *)it;
+    const bool unknown = lsi_spec_is_unknown(it->dataset->spec);
+
+    *got = 0;
+    while (*got < want) {
+        struct slot *s = NULL;
+        int64_t part = 0;
+        ls_status st = find(il, &s, err);
+
+        if (st != LS_OK) {
+            return st;
+        }
+        if (s->check || unknown) {
+            st = fill_one(it, rows, got, err);
+            if (st != LS_OK) {
+                return st;
+            }
+            continue;
+        }
+        st = lsi_iterator_fill(s->it, rows, LSI_MIN(want - *got, left(il)), &part, err);
+        *got += part;
+        if (!note(il, s, part, st)) {
+            return st;
+        }
+    }
+    return LS_OK;
+}
+
+static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
+{
+    struct interleave *il = (struct interleave *)it;
+
+    *skipped = 0;
+    while (*skipped < n) {
+        struct slot *s = NULL;
+        int64_t part = 0;
+        ls_status st = find(il, &s, err);
+
+        if (st != LS_OK) {
+            return st;
+        }
+        st = lsi_iterator_skip(s->it, LSI_MIN(n - *skipped, left(il)), &part, err);
+        *skipped += part;
+        if (!note(il, s, part, st)) {
+            return st;
+        }
+    }
+    return LS_OK;
+}
+
+static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+{
+    struct interleave *il = (struct interleave *)it;
+    ls_status st = lsi_iterator_save(il->unary.input, w, err);
+
+    lsi_write_bool(w, il->over);
+    lsi_write_u64(w, il->at);
+    lsi_write_u64(w, (uint64_t)il->taken);
+    lsi_write_u64(w, il->live);
+    for (size_t i = 0; i < il->room && st == LS_OK; i++) {
+        if (il->slots[i].it != NULL) {
+            lsi_write_u64(w, i);
+            lsi_write_value(w, il->slots[i].element);
+            st = lsi_iterator_save(il->slots[i].it, w, err);
+        }
+    }
+    return st;
+}
+
+/* A saved slot: the function makes its dataset again. */
+static ls_status restore_slot(struct interleave *il, lsi_reader *r, ls_error *err)
+{
+    const ls_spec *spec = il->node->base.inputs[0]->spec;
+    ls_value *element = NULL;
+    uint64_t at = 0;
+    ls_status st = lsi_read_count(r, (uint64_t)il->node->slots - 1, &at, err);
+
+    if (st == LS_OK) {
+        st = reserve(il, (size_t)at, err);
+    }
+    if (st == LS_OK && il->slots[at].it != NULL) {
+        st = lsi_state_damaged(err, "a slot that occurs twice");
+    }
+    if (st == LS_OK) {
+        st = lsi_read_element(r, spec, &element, err);
+    }
+    if (st == LS_OK) {
+        st = open_slot(il, &il->slots[at], element, err);
+    }
+    return st == LS_OK ? lsi_iterator_restore(il->slots[at].it, r, err) : st;
+}
+
+static void empty_all(struct interleave *il)
+{
+    for (size_t i = 0; i < il->room; i++) {
+        empty(il, &il->slots[i]);
+    }
+}
+
+static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+{
+    struct interleave *il = (struct interleave *)it;
+    uint64_t at = 0, taken = 0, live = 0;
+    ls_status st = lsi_iterator_restore(il->unary.input, r, err);
+
+    empty_all(il);
+    if (st == LS_OK) {
+        st = lsi_read_bool(r, &il->over, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_read_count(r, (uint64_t)il->node->slots - 1, &at, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_read_count(r, (uint64_t)il->node->visit - 1, &taken, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_read_u64(r, &live, err);
+    }
+    while (st == LS_OK && il->live < live) {
+        st = restore_slot(il, r, err);
+    }
+    if (st == LS_OK) {
+        il->at = (size_t)at;
+        il->taken = (int64_t)taken;
+    }
+    return st;
+}
+
+static void close_interleave(lsi_iterator *it)
+{
+    struct interleave *il = (struct interleave *)it;
+
+    empty_all(il);
+    lsi_free(il->slots);
+    lsi_unary_close(it);
+}
+
+ls_status lsi_interleave_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+{
+    static const lsi_iterator_ops ops = {next, fill,    skip,
+                                         save, restore, close_interleave};
+    const ls_status st = lsi_unary_new(&ops, sizeof(struct interleave), d, out, err);
+
+    if (st == LS_OK) {
+        ((struct interleave *)*out)->node = (const lsi_interleave_node *)d;
+    }
+    return st;
+}

@@ -1,0 +1,213 @@
+/* Iterators as operators see them: the one place that calls their tables. */
+#include "data/data.h"
+
+#include <string.h>
+
+ls_status lsi_iterator_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
+                           lsi_iterator **out, ls_error *err)
+{
+    lsi_iterator *it = lsi_alloc(1, size);
+
+    if (it == NULL) {
+        return lsi_fail_memory(err, "an iterator", size);
+    }
+    it->ops = ops;
+    it->dataset = ls_dataset_retain(d);
+    *out = it;
+    return LS_OK;
+}
+
+ls_status lsi_dataset_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+{
+    const ls_status st = ls_dataset_status(d, err);
+
+    return st == LS_OK ? d->ops->iterate(d, out, err) : st;
+}
+
+void lsi_iterator_close(lsi_iterator *it)
+{
+    if (it == NULL) {
+        return;
+    }
+    if (it->ops->close != NULL) {
+        it->ops->close(it);
+    }
+    ls_dataset_release(it->dataset);
+    lsi_free(it);
+}
+
+ls_status lsi_iterator_renew(lsi_iterator **it, ls_dataset *d, ls_error *err)
+{
+    lsi_iterator_close(*it);
+    *it = NULL;
+    return lsi_dataset_iterate(d, it, err);
+}
+
+ls_status lsi_unary_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
+                        lsi_iterator **out, ls_error *err)
+{
+    lsi_iterator *it = NULL;
+    ls_status st = lsi_iterator_new(ops, size, d, &it, err);
+
+    if (st == LS_OK) {
+        st = lsi_dataset_iterate(d->inputs[0], &((lsi_unary *)it)->input, err);
+    }
+    if (st == LS_OK) {
+        *out = it;
+    } else if (it != NULL) {
+        ls_dataset_release(it->dataset);
+        lsi_free(it); // close() may expect more than there is
+    }
+    return st;
+}
+
+void lsi_unary_close(lsi_iterator *it)
+{
+    lsi_iterator_close(((lsi_unary *)it)->input);
+}
+
+ls_status lsi_iterator_next(lsi_iterator *it, ls_value **out, ls_error *err)
+{
+    return it->ops->next(it, out, err);
+}
+
+ls_status lsi_iterator_fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
+                            ls_error *err)
+{
+    ls_status st = LS_OK;
+
+    *got = 0;
+    if (it->ops->fill != NULL) {
+        return it->ops->fill(it, rows, want, got, err);
+    }
+    while (*got < want && st == LS_OK) {
+        ls_value *element = NULL;
+
+        st = it->ops->next(it, &element, err);
+        if (st == LS_OK) {
+            st = lsi_rows_add(rows, element, err);
+            ls_value_release(element);
+            *got += st == LS_OK;
+        }
+    }
+    return st;
+}
+
+ls_status lsi_iterator_skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
+{
+    ls_status st = LS_OK;
+
+    *skipped = 0;
+    if (it->ops->skip != NULL) {
+        return it->ops->skip(it, n, skipped, err);
+    }
+    while (*skipped < n && st == LS_OK) {
+        ls_value *element = NULL;
+
+        st = it->ops->next(it, &element, err);
+        if (st == LS_OK) {
+            ls_value_release(element);
+            *skipped += 1;
+        }
+    }
+    return st;
+}
+
+/* ---- saving ---- */
+
+ls_status lsi_iterator_save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+{
+    const ls_status st = it->ops->save(it, w, err);
+
+    if (st != LS_OK) {
+        return st;
+    }
+    if (w->failed) {
+        return lsi_fail_memory(err, "the position of an iterator", w->room * 2);
+    }
+    if (w->obstacle != NULL) {
+        return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
+                        "the position cannot be saved: '%s' keeps state that the library "
+                        "does not know; the option external_state says to leave it out",
+                        w->obstacle);
+    }
+    return LS_OK;
+}
+
+ls_status lsi_iterator_restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+{
+    return it->ops->restore(it, r, err);
+}
+
+ls_status lsi_input_save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+{
+    lsi_write_bool(w, it != NULL);
+    return it != NULL ? lsi_iterator_save(it, w, err) : LS_OK;
+}
+
+ls_status lsi_input_restore(lsi_iterator **it, ls_dataset *d, lsi_reader *r,
+                            ls_error *err)
+{
+    bool there = false;
+    ls_status st = lsi_read_bool(r, &there, err);
+
+    if (st == LS_OK && !there) {
+        lsi_iterator_close(*it);
+        *it = NULL;
+    } else if (st == LS_OK) {
+        if (*it == NULL) {
+            st = lsi_dataset_iterate(d, it, err);
+        }
+        if (st == LS_OK) {
+            st = lsi_iterator_restore(*it, r, err);
+        }
+    }
+    return st;
+}
+
+/* The first node that keeps state outside, NULL: none does. */
+static const ls_dataset *stateful(const ls_dataset *d)
+{
+    const ls_dataset *found = d->stateful ? d : NULL;
+
+    for (int i = 0; found == NULL && i < d->ninputs; i++) {
+        found = stateful(d->inputs[i]);
+    }
+    return found;
+}
+
+ls_status lsi_pipeline_save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+{
+    const ls_dataset *outside = stateful(it->dataset);
+    const ls_external_state policy = it->dataset->options.external_state;
+
+    w->lenient = policy != LS_STATE_FAIL;
+    if (outside != NULL && policy == LS_STATE_WARN) {
+        lsi_log(LS_LOG_WARNING,
+                "the position is saved without the state that '%s' keeps outside",
+                ls_dataset_kind(outside));
+    }
+    if (outside != NULL) {
+        (void)lsi_write_without(w, outside);
+    }
+    lsi_write_u64(w, lsi_dataset_fingerprint(it->dataset));
+    return lsi_iterator_save(it, w, err);
+}
+
+ls_status lsi_pipeline_restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+{
+    uint64_t print = 0;
+    const ls_status st = lsi_read_u64(r, &print, err);
+
+    if (st != LS_OK) {
+        return st;
+    }
+    if (print != lsi_dataset_fingerprint(it->dataset)) {
+        return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
+                        "the state was saved from another pipeline: its operators or "
+                        "their parameters differ from those of this '%s'; build the "
+                        "dataset as it was built then",
+                        ls_dataset_kind(it->dataset));
+    }
+    return lsi_iterator_restore(it, r, err);
+}

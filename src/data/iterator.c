@@ -1,0 +1,205 @@
+/*
+ * The public iterator: one call at a time, whoever calls; the end stays the end. A saved
+ * position is a tensor of bytes: magic, version, whether it was at the end, the
+ * pipeline's fingerprint and position, and a sum over all of it.
+ */
+#include "data/data.h"
+
+#include <string.h>
+
+#define MAGIC 0x7265746974614c53u /* "SLatiter" */
+#define VERSION 1
+
+struct ls_iterator {
+    lsi_mutex lock; // guards the rest
+    ls_dataset *dataset;
+    lsi_iterator *it;
+    bool ended;
+};
+
+ls_status ls_dataset_iterate(ls_dataset *d, ls_iterator **out, ls_error *err)
+{
+    ls_iterator *made = NULL;
+    ls_status st;
+
+    if (out == NULL) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "iterate: no place for the iterator was given: `out` is "
+                             "NULL");
+    }
+    st = ls_dataset_status(d, err);
+    if (st != LS_OK) {
+        return st;
+    }
+    made = lsi_alloc(1, sizeof *made);
+    if (made == NULL) {
+        return lsi_fail_memory(err, "an iterator", sizeof *made);
+    }
+    st = lsi_dataset_iterate(d, &made->it, err);
+    if (st != LS_OK) {
+        lsi_free(made);
+        return st;
+    }
+    lsi_mutex_init(&made->lock);
+    made->dataset = ls_dataset_retain(d);
+    *out = made;
+    return LS_OK;
+}
+
+void ls_iterator_release(ls_iterator *it)
+{
+    if (it != NULL) {
+        lsi_iterator_close(it->it);
+        ls_dataset_release(it->dataset);
+        lsi_mutex_destroy(&it->lock);
+        lsi_free(it);
+    }
+}
+
+static ls_status missing(ls_error *err, const char *what)
+{
+    return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "iterator: %s is NULL",
+                         what);
+}
+
+static ls_status at_end(ls_error *err)
+{
+    return lsi_fail(err, LS_OUT_OF_RANGE, -1, "end of the dataset");
+}
+
+ls_status ls_iterator_next(ls_iterator *it, ls_value **out, ls_error *err)
+{
+    ls_status st = LS_OUT_OF_RANGE;
+
+    if (it == NULL || out == NULL) {
+        return missing(err, it == NULL ? "the iterator" : "`out`");
+    }
+    lsi_mutex_lock(&it->lock);
+    if (!it->ended) {
+        st = lsi_iterator_next(it->it, out, err);
+        it->ended = st == LS_OUT_OF_RANGE;
+    }
+    if (it->ended) {
+        st = at_end(err);
+    }
+    lsi_mutex_unlock(&it->lock);
+    return st;
+}
+
+/* FNV-1a: tells a damaged state from a whole one, nothing more. */
+static uint64_t sum(const uint8_t *bytes, size_t n)
+{
+    uint64_t hash = 0xCBF29CE484222325u;
+
+    for (size_t i = 0; i < n; i++) {
+        hash = (hash ^ bytes[i]) * 0x100000001B3u;
+    }
+    return hash;
+}
+
+ls_status ls_iterator_save(ls_iterator *it, ls_value **out, ls_error *err)
+{
+    lsi_writer w = {0};
+    ls_tensor *t = NULL;
+    ls_status st;
+
+    if (it == NULL || out == NULL) {
+        return missing(err, it == NULL ? "the iterator" : "`out`");
+    }
+    lsi_write_u64(&w, MAGIC);
+    lsi_write_u64(&w, VERSION);
+    lsi_mutex_lock(&it->lock);
+    lsi_write_bool(&w, it->ended);
+    st = lsi_pipeline_save(it->it, &w, err);
+    lsi_mutex_unlock(&it->lock);
+    if (st == LS_OK) {
+        lsi_write_u64(&w, sum(w.bytes, w.size));
+        st = w.failed ? lsi_fail_memory(err, "the position of an iterator", w.room * 2)
+                      : LS_OK;
+    }
+    if (st == LS_OK) {
+        st = ls_tensor_create(NULL, LS_U8, LS_SHAPE((int64_t)w.size), w.bytes, &t, err);
+    }
+    if (st == LS_OK) {
+        st = ls_value_tensor(t, out, err);
+    }
+    ls_tensor_release(t);
+    lsi_writer_clear(&w);
+    return st;
+}
+
+static ls_status check_frame(lsi_reader *r, bool *ended, ls_error *err)
+{
+    uint64_t magic = 0, version = 0, have = 0;
+    ls_status st = lsi_read_u64(r, &magic, err);
+
+    if (st == LS_OK && magic != MAGIC) {
+        return lsi_state_damaged(err, "it does not begin as one");
+    }
+    if (st == LS_OK) {
+        st = lsi_read_u64(r, &version, err);
+    }
+    if (st == LS_OK && version != VERSION) {
+        return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
+                        "the state has version %llu, this library reads %d",
+                        (unsigned long long)version, VERSION);
+    }
+    if (st == LS_OK && r->size < r->at + 2 * sizeof have) {
+        return lsi_state_damaged(err, "it ends too early");
+    }
+    if (st == LS_OK) {
+        r->size -= sizeof have;
+        memcpy(&have, r->bytes + r->size, sizeof have);
+        st = have == sum(r->bytes, r->size)
+                 ? lsi_read_bool(r, ended, err)
+                 : lsi_state_damaged(err, "its sum is another one");
+    }
+    return st;
+}
+
+/* Puts a fresh iterator to the position, so that a failure leaves the old one alone. */
+static ls_status restore(ls_iterator *it, lsi_reader *r, ls_error *err)
+{
+    lsi_iterator *fresh = NULL;
+    bool ended = false;
+    ls_status st = check_frame(r, &ended, err);
+
+    if (st == LS_OK) {
+        st = lsi_dataset_iterate(it->dataset, &fresh, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_pipeline_restore(fresh, r, err);
+    }
+    if (st == LS_OK && r->at != r->size) {
+        st = lsi_state_damaged(err, "something follows its end");
+    }
+    if (st != LS_OK) {
+        lsi_iterator_close(fresh);
+        return st;
+    }
+    lsi_iterator_close(it->it);
+    it->it = fresh;
+    it->ended = ended;
+    return LS_OK;
+}
+
+ls_status ls_iterator_restore(ls_iterator *it, ls_value *state, ls_error *err)
+{
+    const ls_tensor *t = ls_value_as_tensor(state);
+    ls_status st;
+
+    if (it == NULL) {
+        return missing(err, "the iterator");
+    }
+    if (t == NULL || ls_tensor_dtype(t) != LS_U8 || ls_tensor_data(t) == NULL) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
+                             "restore: the state is a %s, not the bytes that "
+                             "ls_iterator_save() gave",
+                             ls_value_kind_name(ls_value_kind_of(state)));
+    }
+    lsi_reader r = {ls_tensor_data(t), ls_tensor_bytes(t), 0};
+    lsi_mutex_lock(&it->lock);
+    st = restore(it, &r, err);
+    lsi_mutex_unlock(&it->lock);
+    return st;
+}

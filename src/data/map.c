@@ -1,0 +1,146 @@
+#include "data/map.h"
+
+#include <string.h>
+
+struct map {
+    lsi_unary unary;
+    ls_context *context;
+};
+
+ls_status lsi_map_call(const lsi_map_node *node, ls_context **c, ls_value *element,
+                       ls_value **out, ls_error *err)
+{
+    ls_value *made = NULL;
+    ls_status st = lsi_call(c, node->fn, node->user, element, "map", &made, err);
+
+    if (st == LS_OK) {
+        st = lsi_spec_check(node->base.spec, made, err);
+    }
+    if (st == LS_OK) {
+        *out = made;
+    } else {
+        ls_value_release(made);
+    }
+    return st;
+}
+
+static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+{
+    struct map *m = (struct map *)it;
+    ls_value *element = NULL;
+    ls_status st = lsi_iterator_next(m->unary.input, &element, err);
+
+    if (st == LS_OK) {
+        st = lsi_map_call((const lsi_map_node *)it->dataset, &m->context, element, out,
+                          err);
+        ls_value_release(element);
+    }
+    return st;
+}
+
+static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+{
+    return lsi_iterator_save(((struct map *)it)->unary.input, w, err);
+}
+
+static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+{
+    return lsi_iterator_restore(((struct map *)it)->unary.input, r, err);
+}
+
+static void close_map(lsi_iterator *it)
+{
+    ls_context_close(((struct map *)it)->context);
+    lsi_unary_close(it);
+}
+
+static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+{
+    static const lsi_iterator_ops ops = {
+        .next = next, .save = save, .restore = restore, .close = close_map};
+
+    return lsi_unary_new(&ops, sizeof(struct map), d, out, err);
+}
+
+/* ---- the node ---- */
+
+static void destroy(ls_dataset *d)
+{
+    lsi_free(((lsi_map_node *)d)->reader);
+}
+
+/* The options as this library knows them, whatever the caller was compiled with. */
+static ls_map_options known(const ls_map_options *opts)
+{
+    ls_map_options o = LS_MAP_OPTIONS_INIT;
+
+    if (opts != NULL) {
+        memcpy(&o, opts, LSI_MIN(opts->struct_size, sizeof o));
+    }
+    return o;
+}
+
+static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+{
+    const lsi_map_node *node = (const lsi_map_node *)d;
+    ls_map_options o = LS_MAP_OPTIONS_INIT;
+
+    o.spec = d->spec;
+    o.parallel = node->parallel;
+    o.unordered = node->unordered;
+    o.stateful = d->stateful;
+    o.reader = node->reader;
+    return ls_dataset_map(ls_dataset_retain(inputs[0]), node->fn, node->user, &o);
+}
+
+static ls_dataset *complete(ls_dataset *made, const ls_map_options *o)
+{
+    lsi_map_node *node = (lsi_map_node *)made;
+    ls_error e = LS_ERROR_INIT;
+    ls_spec *spec = ls_spec_retain(o->spec);
+    ls_status st = spec != NULL ? LS_OK : lsi_spec_unknown(&spec, &e);
+
+    if (st == LS_OK && o->reader != NULL) {
+        node->reader = lsi_strdup(o->reader);
+        made->reader = node->reader;
+        if (node->reader == NULL) {
+            st = lsi_fail_memory(&e, "the name of a reader", strlen(o->reader));
+        }
+    }
+    return lsi_dataset_done(made, st, spec, made->inputs[0]->cardinality, &e);
+}
+
+ls_dataset *ls_dataset_map(ls_dataset *d, ls_map_fn fn, void *user,
+                           const ls_map_options *opts)
+{
+    static const lsi_dataset_ops serial = {
+        .kind = "map", .iterate = iterate, .rebuild = rebuild, .destroy = destroy};
+    static const lsi_dataset_ops parallel = {.kind = "parallel_map",
+                                             .iterate = lsi_parallel_map_iterate,
+                                             .rebuild = rebuild,
+                                             .destroy = destroy};
+    const ls_map_options o = known(opts);
+    ls_dataset *made = lsi_dataset_new(o.parallel == 0 ? &serial : &parallel,
+                                       sizeof(lsi_map_node), &d, 1);
+    lsi_map_node *node = (lsi_map_node *)made;
+
+    if (lsi_dataset_bad(made)) {
+        return made;
+    }
+    if (fn == NULL) {
+        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                                "map: the function is NULL");
+    }
+    if (o.parallel < LS_AUTOTUNE) {
+        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                                "map: %d calls at once; 0 is one after the other, "
+                                "LS_AUTOTUNE lets the library choose",
+                                o.parallel);
+    }
+    node->fn = fn;
+    node->user = user;
+    node->parallel = o.parallel;
+    node->unordered = o.unordered || made->options.unordered;
+    made->stateful = o.stateful;
+    return complete(made, &o);
+}

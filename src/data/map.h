@@ -1,0 +1,20 @@
+/* The node of a map: map.c calls its function in turn, parallel_map.c on threads. */
+#ifndef LSI_MAP_H
+#define LSI_MAP_H
+#include "data/function.h"
+
+typedef struct lsi_map_node {
+    ls_dataset base;
+    ls_map_fn fn;
+    void *user;
+    int parallel; /* calls at once; 0: one, on the thread that asks */
+    bool unordered;
+    char *reader; /* what base.reader points at */
+} lsi_map_node;
+
+/* fn(element) as an element of the node's spec. */
+ls_status lsi_map_call(const lsi_map_node *node, ls_context **c, ls_value *element,
+                       ls_value **out, ls_error *err);
+
+ls_status lsi_parallel_map_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err);
+#endif

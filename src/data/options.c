@@ -1,0 +1,86 @@
+/* A node that only carries options. */
+#include "data/data.h"
+
+#include <string.h>
+
+struct options {
+    ls_dataset base;
+    ls_data_options own;
+};
+
+/* It has an iterator of its own because saving asks the last node for the options. */
+static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+{
+    return lsi_iterator_next(((lsi_unary *)it)->input, out, err);
+}
+
+static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
+                      ls_error *err)
+{
+    return lsi_iterator_fill(((lsi_unary *)it)->input, rows, want, got, err);
+}
+
+static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
+{
+    return lsi_iterator_skip(((lsi_unary *)it)->input, n, skipped, err);
+}
+
+static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+{
+    return lsi_iterator_save(((lsi_unary *)it)->input, w, err);
+}
+
+static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+{
+    return lsi_iterator_restore(((lsi_unary *)it)->input, r, err);
+}
+
+static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+{
+    static const lsi_iterator_ops ops = {.next = next,
+                                         .fill = fill,
+                                         .skip = skip,
+                                         .save = save,
+                                         .restore = restore,
+                                         .close = lsi_unary_close};
+
+    return lsi_unary_new(&ops, sizeof(lsi_unary), d, out, err);
+}
+
+static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+{
+    return ls_dataset_with_options(ls_dataset_retain(inputs[0]),
+                                   &((const struct options *)d)->own);
+}
+
+static bool possible(const ls_data_options *o)
+{
+    return o->auto_shard >= LS_SHARD_OFF && o->auto_shard <= LS_SHARD_BY_HINT &&
+           (unsigned)o->external_state <= LS_STATE_FAIL && o->threads >= 0;
+}
+
+ls_dataset *ls_dataset_with_options(ls_dataset *d, const ls_data_options *opts)
+{
+    static const lsi_dataset_ops ops = {
+        .kind = "options", .iterate = iterate, .rebuild = rebuild};
+    ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct options), &d, 1);
+    struct options *node = (struct options *)made;
+
+    if (lsi_dataset_bad(made)) {
+        return made;
+    }
+    node->own = (ls_data_options)LS_DATA_OPTIONS_INIT;
+    if (opts != NULL) {
+        memcpy(&node->own, opts, LSI_MIN(opts->struct_size, sizeof node->own));
+        node->own.struct_size = sizeof node->own;
+    }
+    if (!possible(&node->own)) {
+        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                                "options: auto_shard %d, external_state %d or threads %d "
+                                "is none of the values there are",
+                                (int)node->own.auto_shard, (int)node->own.external_state,
+                                node->own.threads);
+    }
+    lsi_options_merge(&made->options, &node->own);
+    return lsi_dataset_done(made, LS_OK, ls_spec_retain(d->spec), d->cardinality, NULL);
+}

@@ -1,0 +1,346 @@
+/*
+ * A map whose function runs on the input's threads. Workers read the input one at a time
+ * and call the function side by side; results wait in a ring, in the order of the input.
+ * A worker leaves when it finds nothing to do, and whoever makes room calls one in. The
+ * consumer does an element itself if nobody has begun it, so it needs no worker at all.
+ *
+ * The state that is saved is the input's position and the elements whose results were
+ * not consumed yet: their calls are made again.
+ */
+#include "data/map.h"
+
+enum { MOST_CALLS = 64, ROOM = 2 * MOST_CALLS };
+
+enum phase { WAITING, RUNNING, DONE };
+
+struct slot {
+    enum phase phase;
+    lsi_item from; // what the input gave
+    lsi_item to;   // what became of it
+};
+
+struct parallel_map {
+    lsi_unary unary; // the input belongs to whoever set `reading`
+    const lsi_map_node *node;
+    lsi_mutex lock; // guards all below
+    lsi_cond change;
+    struct slot *slots;
+    struct slot **ring; // unordered: results that are done change places
+    size_t room, first, count;
+    size_t limit; // nobody reads on while as many wait
+    int calls;    // at once, at most
+    int workers;  // called in, begun or not
+    int busy;     // calls and reads going on
+    bool reading, ended, hold;
+    ls_context **contexts; // those not in use
+    size_t ncontexts;
+};
+
+static struct slot *at(struct parallel_map *m, size_t i)
+{
+    return m->ring[(m->first + i) % m->room];
+}
+
+static void work(void *arg);
+
+/* Calls a worker in, if there is work for one more. */
+static void call_in(struct parallel_map *m)
+{
+    const bool room = m->count < m->limit && !m->ended && !m->reading;
+
+    if (room && !m->hold && m->workers < m->calls && lsi_input_submit(work, m)) {
+        m->workers++;
+    }
+}
+
+/* The first that was restored and not begun. */
+static struct slot *first_waiting(struct parallel_map *m)
+{
+    for (size_t i = 0; i < m->count; i++) {
+        if (at(m, i)->phase == WAITING) {
+            return at(m, i);
+        }
+    }
+    return NULL;
+}
+
+/* Reads the next element into the ring; NULL: there is none, or it is a failure. */
+static struct slot *read_input(struct parallel_map *m)
+{
+    struct slot *s = at(m, m->count);
+    ls_error e = LS_ERROR_INIT;
+    ls_value *element = NULL;
+    ls_status st;
+
+    m->reading = true;
+    m->busy++;
+    lsi_mutex_unlock(&m->lock);
+    st = lsi_iterator_next(m->unary.input, &element, &e);
+    lsi_mutex_lock(&m->lock);
+    m->busy--;
+    m->reading = false;
+    if (st == LS_OUT_OF_RANGE) {
+        m->ended = true;
+        lsi_cond_broadcast(&m->change);
+        return NULL;
+    }
+    s->from = lsi_item_of(st, element, &e);
+    s->phase = st == LS_OK ? WAITING : DONE;
+    m->count++;
+    if (st != LS_OK) {
+        lsi_cond_broadcast(&m->change);
+    }
+    return st == LS_OK ? s : NULL;
+}
+
+static void call(struct parallel_map *m, struct slot *s)
+{
+    ls_context *c = m->ncontexts > 0 ? m->contexts[--m->ncontexts] : NULL;
+    ls_error e = LS_ERROR_INIT;
+    ls_value *made = NULL;
+    ls_status st;
+
+    s->phase = RUNNING;
+    m->busy++;
+    lsi_mutex_unlock(&m->lock);
+    st = lsi_map_call(m->node, &c, s->from.value, &made, &e);
+    lsi_mutex_lock(&m->lock);
+    m->busy--;
+    s->to = lsi_item_of(st, made, &e);
+    s->phase = DONE;
+    if (c != NULL) {
+        m->contexts[m->ncontexts++] = c; // never more than there are calls at once
+    }
+    lsi_cond_broadcast(&m->change);
+}
+
+/*
+ * Calls the function for the element that waits, or for one more of the input. The lock
+ * is held before and after; false: there was nothing to do.
+ */
+static bool step(struct parallel_map *m, struct slot *waiting)
+{
+    if (waiting == NULL) {
+        if (m->reading || m->ended || m->count >= m->limit) {
+            return false;
+        }
+        waiting = read_input(m);
+    }
+    if (waiting != NULL) {
+        call_in(m); // somebody else can read on meanwhile
+        call(m, waiting);
+    }
+    return true;
+}
+
+static void work(void *arg)
+{
+    struct parallel_map *m = arg;
+
+    lsi_mutex_lock(&m->lock);
+    while (!m->hold && step(m, first_waiting(m))) {
+    }
+    m->workers--;
+    lsi_cond_broadcast(&m->change);
+    lsi_mutex_unlock(&m->lock);
+}
+
+/* No call is going on and no worker is left; the lock is held. */
+static void settle(struct parallel_map *m)
+{
+    m->hold = true;
+    while (m->workers > 0 && lsi_input_cancel(work, m)) {
+        m->workers--;
+    }
+    while (m->workers > 0 || m->busy > 0) {
+        (void)lsi_cond_wait(&m->change, &m->lock, LSI_DEADLINE_NEVER);
+    }
+    m->hold = false;
+}
+
+/* Brings a result that is done to the front: the first in order, or any. */
+static bool ready(struct parallel_map *m)
+{
+    for (size_t i = 0; i < m->count; i++) {
+        struct slot *s = at(m, i);
+
+        if (s->phase == DONE) {
+            for (size_t k = i; k > 0; k--) { // the others keep their order
+                m->ring[(m->first + k) % m->room] = at(m, k - 1);
+            }
+            m->ring[m->first] = s;
+            return true;
+        }
+        if (!m->node->unordered) {
+            return false;
+        }
+    }
+    return false;
+}
+
+static ls_status take(struct parallel_map *m, ls_value **out, ls_error *err)
+{
+    struct slot *s = at(m, 0);
+    const ls_status st =
+        lsi_item_take(s->from.status != LS_OK ? &s->from : &s->to, out, err);
+
+    lsi_item_clear(&s->from);
+    m->first = (m->first + 1) % m->room;
+    m->count--;
+    if (2 * m->count <= m->limit) { // a worker that came for each element would be dear
+        call_in(m);
+    }
+    return st;
+}
+
+/* Does what the consumer waits for, if nobody has begun it; false: somebody has. */
+static bool help(struct parallel_map *m)
+{
+    if (m->count > 0) {
+        struct slot *s = m->node->unordered ? first_waiting(m) : at(m, 0);
+
+        return s != NULL && s->phase == WAITING && step(m, s);
+    }
+    return step(m, NULL);
+}
+
+static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+{
+    struct parallel_map *m = (struct parallel_map *)it;
+    ls_status st = LS_OUT_OF_RANGE;
+
+    lsi_mutex_lock(&m->lock);
+    for (;;) {
+        if (ready(m)) {
+            st = take(m, out, err);
+            break;
+        }
+        if (m->ended && m->count == 0) {
+            break;
+        }
+        if (!help(m)) {
+            (void)lsi_cond_wait(&m->change, &m->lock, LSI_DEADLINE_NEVER);
+        }
+    }
+    lsi_mutex_unlock(&m->lock);
+    return st;
+}
+
+static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+{
+    struct parallel_map *m = (struct parallel_map *)it;
+    ls_status st;
+
+    lsi_mutex_lock(&m->lock);
+    settle(m);
+    lsi_write_bool(w, m->ended);
+    lsi_write_u64(w, m->count);
+    for (size_t i = 0; i < m->count; i++) {
+        lsi_item_write(w, &at(m, i)->from);
+    }
+    st = lsi_iterator_save(m->unary.input, w, err);
+    lsi_mutex_unlock(&m->lock);
+    return st;
+}
+
+static void empty(struct parallel_map *m)
+{
+    for (; m->count > 0; m->count--, m->first = (m->first + 1) % m->room) {
+        struct slot *s = at(m, 0);
+
+        lsi_item_clear(&s->from);
+        lsi_item_clear(&s->to);
+    }
+}
+
+static ls_status restore_items(struct parallel_map *m, lsi_reader *r, ls_error *err)
+{
+    const ls_spec *spec = m->node->base.inputs[0]->spec;
+    uint64_t n = 0;
+    ls_status st = lsi_read_bool(r, &m->ended, err);
+
+    if (st == LS_OK) {
+        st = lsi_read_count(r, ROOM, &n, err);
+    }
+    while (st == LS_OK && m->count < n) {
+        struct slot *s = at(m, m->count);
+
+        st = lsi_item_read(r, spec, &s->from, err);
+        if (st == LS_OK) {
+            s->phase = s->from.status == LS_OK ? WAITING : DONE;
+            m->count++;
+        }
+    }
+    return st;
+}
+
+static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+{
+    struct parallel_map *m = (struct parallel_map *)it;
+    ls_status st;
+
+    lsi_mutex_lock(&m->lock);
+    settle(m);
+    empty(m);
+    st = restore_items(m, r, err);
+    if (st == LS_OK) {
+        st = lsi_iterator_restore(m->unary.input, r, err);
+    }
+    lsi_mutex_unlock(&m->lock);
+    return st;
+}
+
+static void close_map(lsi_iterator *it)
+{
+    struct parallel_map *m = (struct parallel_map *)it;
+
+    lsi_mutex_lock(&m->lock);
+    settle(m);
+    lsi_mutex_unlock(&m->lock);
+    empty(m);
+    for (size_t i = 0; i < m->ncontexts; i++) {
+        ls_context_close(m->contexts[i]);
+    }
+    lsi_free(m->contexts);
+    lsi_free(m->ring);
+    lsi_free(m->slots);
+    lsi_cond_destroy(&m->change);
+    lsi_mutex_destroy(&m->lock);
+    lsi_unary_close(it);
+    lsi_input_leave();
+}
+
+ls_status lsi_parallel_map_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+{
+    static const lsi_iterator_ops ops = {
+        .next = next, .save = save, .restore = restore, .close = close_map};
+    const lsi_map_node *node = (const lsi_map_node *)d;
+    struct parallel_map *m = NULL;
+    lsi_iterator *it = NULL;
+    const ls_status st = lsi_unary_new(&ops, sizeof *m, d, &it, err);
+
+    if (st != LS_OK) {
+        return st;
+    }
+    m = (struct parallel_map *)it;
+    m->node = node;
+    m->calls = node->parallel == LS_AUTOTUNE ? lsi_input_threads() : node->parallel;
+    m->calls = LSI_MIN(m->calls, MOST_CALLS);
+    m->limit = 2 * (size_t)m->calls;
+    m->room = ROOM; // a state fits that was saved where there are more threads
+    lsi_mutex_init(&m->lock);
+    lsi_cond_init(&m->change);
+    lsi_input_use();
+    m->slots = lsi_alloc(m->room, sizeof *m->slots);
+    m->ring = lsi_alloc(m->room, sizeof(struct slot *));
+    m->contexts = lsi_alloc(m->room, sizeof(ls_context *));
+    if (m->slots == NULL || m->ring == NULL || m->contexts == NULL) {
+        lsi_iterator_close(it);
+        return lsi_fail_memory(err, "the calls of a map", ROOM * sizeof *m->slots);
+    }
+    for (size_t i = 0; i < m->room; i++) {
+        m->ring[i] = &m->slots[i];
+    }
+    *out = it;
+    return LS_OK;
+}

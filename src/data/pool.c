@@ -1,0 +1,230 @@
+/*
+ * The input's own threads. They are few, start when there is something to do, sleep when
+ * there is not, and are joined when the last iterator that uses them is closed. Nobody
+ * may depend on them: who waits for work that no thread has begun takes it back and does
+ * it himself, so a pipeline moves with any number of threads, none included.
+ */
+#include "data/data.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum { MOST_THREADS = 16 };
+
+struct work {
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+struct pool {
+    lsi_mutex lock; // guards all of it; taken inside of an iterator's lock
+    lsi_cond more;
+    struct work *queue; // a ring
+    size_t first, count, room;
+    int started, idle;
+    bool stop;
+    lsi_thread threads[MOST_THREADS];
+};
+
+/* The pool there is, and who uses it: made at the first submit, gone with the last. */
+static struct {
+    lsi_mutex lock; // guards the rest; taken before a pool's own
+    struct pool *pool;
+    int users;
+    atomic_int waiting; // of the queue, to be read without the lock
+} input = {LSI_MUTEX_INIT, NULL, 0, 0};
+
+int lsi_input_threads(void)
+{
+    static atomic_int known; // the same number whoever finds it out
+
+    if (atomic_load(&known) == 0) {
+        int n = LSI_MIN(lsi_affinity_get(NULL, 0), lsi_cpu_quota());
+
+        n = LSI_MIN(LSI_MAX(n, 1), MOST_THREADS);
+        atomic_store(&known, n);
+    }
+    return atomic_load(&known);
+}
+
+static void serve(void *arg)
+{
+    struct pool *p = arg;
+
+    lsi_mutex_lock(&p->lock);
+    for (;;) {
+        struct work w;
+
+        while (p->count == 0 && !p->stop) {
+            p->idle++;
+            (void)lsi_cond_wait(&p->more, &p->lock, LSI_DEADLINE_NEVER);
+            p->idle--;
+        }
+        if (p->count == 0) {
+            break;
+        }
+        w = p->queue[p->first];
+        p->first = (p->first + 1) % p->room;
+        p->count--;
+        atomic_fetch_sub(&input.waiting, 1);
+        lsi_mutex_unlock(&p->lock);
+        w.fn(w.arg);
+        lsi_mutex_lock(&p->lock);
+    }
+    lsi_mutex_unlock(&p->lock);
+}
+
+static struct pool *pool_create(void)
+{
+    struct pool *p = lsi_alloc(1, sizeof *p);
+
+    if (p != NULL) {
+        lsi_mutex_init(&p->lock);
+        lsi_cond_init(&p->more);
+    }
+    return p;
+}
+
+static void pool_release(struct pool *p)
+{
+    if (p == NULL) {
+        return;
+    }
+    lsi_mutex_lock(&p->lock);
+    p->stop = true;
+    lsi_cond_broadcast(&p->more);
+    lsi_mutex_unlock(&p->lock);
+    for (int i = 0; i < p->started; i++) {
+        lsi_thread_join(&p->threads[i]);
+    }
+    lsi_cond_destroy(&p->more);
+    lsi_mutex_destroy(&p->lock);
+    lsi_free(p->queue);
+    lsi_free(p);
+}
+
+void lsi_input_use(void)
+{
+    lsi_mutex_lock(&input.lock);
+    input.users++;
+    lsi_mutex_unlock(&input.lock);
+}
+
+void lsi_input_leave(void)
+{
+    struct pool *last = NULL;
+
+    lsi_mutex_lock(&input.lock);
+    LSI_ASSERT(input.users > 0);
+    if (--input.users == 0) {
+        last = input.pool;
+        input.pool = NULL;
+    }
+    lsi_mutex_unlock(&input.lock);
+    pool_release(last);
+}
+
+static bool push(struct pool *p, struct work w)
+{
+    if (p->count == p->room) {
+        const size_t room = LSI_MAX(16, 2 * p->room);
+        struct work *grown = lsi_alloc(room, sizeof *grown);
+
+        if (grown == NULL) {
+            return false;
+        }
+        for (size_t i = 0; i < p->count; i++) {
+            grown[i] = p->queue[(p->first + i) % p->room];
+        }
+        lsi_free(p->queue);
+        p->queue = grown;
+        p->first = 0;
+        p->room = room;
+    }
+    p->queue[(p->first + p->count) % p->room] = w;
+    p->count++;
+    atomic_fetch_add(&input.waiting, 1);
+    return true;
+}
+
+/* One thread more, if those that sleep are too few for what waits. */
+static void recruit(struct pool *p)
+{
+    if ((size_t)p->idle >= p->count || p->started >= lsi_input_threads()) {
+        return;
+    }
+    if (lsi_thread_start(&p->threads[p->started], serve, p, NULL, "ls-input-%d",
+                         p->started) == LS_OK) {
+        p->started++;
+    }
+}
+
+bool lsi_input_submit(void (*fn)(void *arg), void *arg)
+{
+    struct pool *p = NULL;
+    bool taken = false;
+
+    lsi_mutex_lock(&input.lock);
+    LSI_ASSERT(input.users > 0);
+    if (input.pool == NULL) {
+        input.pool = pool_create();
+    }
+    p = input.pool; // it stays: whoever submits is one of its users
+    lsi_mutex_unlock(&input.lock);
+    if (p == NULL) {
+        return false;
+    }
+    lsi_mutex_lock(&p->lock);
+    taken = push(p, (struct work){fn, arg});
+    if (taken) {
+        recruit(p);
+        if (p->started == 0) { // the system has no thread to give
+            p->count--;
+            atomic_fetch_sub(&input.waiting, 1);
+            taken = false;
+        } else {
+            lsi_cond_signal(&p->more);
+        }
+    }
+    lsi_mutex_unlock(&p->lock);
+    return taken;
+}
+
+/* Takes the i-th piece of work out of the ring. */
+static void drop(struct pool *p, size_t i)
+{
+    for (; i + 1 < p->count; i++) {
+        p->queue[(p->first + i) % p->room] = p->queue[(p->first + i + 1) % p->room];
+    }
+    p->count--;
+    atomic_fetch_sub(&input.waiting, 1);
+}
+
+bool lsi_input_cancel(void (*fn)(void *arg), void *arg)
+{
+    struct pool *p = NULL;
+    bool found = false;
+
+    lsi_mutex_lock(&input.lock);
+    p = input.pool;
+    lsi_mutex_unlock(&input.lock);
+    if (p == NULL) {
+        return false;
+    }
+    lsi_mutex_lock(&p->lock);
+    for (size_t i = 0; i < p->count && !found; i++) {
+        const struct work *w = &p->queue[(p->first + i) % p->room];
+
+        if (w->fn == fn && w->arg == arg) {
+            drop(p, i);
+            found = true;
+        }
+    }
+    lsi_mutex_unlock(&p->lock);
+    return found;
+}
+
+bool lsi_input_pressed(void)
+{
+    return atomic_load_explicit(&input.waiting, memory_order_relaxed) > 0;
+}

@@ -1,0 +1,158 @@
+/*
+ * The input again and again: each pass is a new iterator of the input. A finite repeat
+ * makes one iterator more than it uses, after its last pass, unless it stands directly on
+ * a shuffle: TensorFlow does, and shuffles above count their iterators.
+ */
+#include "data/data.h"
+
+#include <string.h>
+
+struct repeat {
+    ls_dataset base;
+    int64_t count; // negative: for ever
+    bool spare;    // the iterator that is not used
+};
+
+struct repeat_iterator {
+    lsi_unary unary;
+    int64_t pass;
+    bool fresh; // the pass has given nothing yet
+    bool over;  // the last input is kept: its position is part of this one
+};
+
+/* Ends the pass, perhaps the last. */
+static ls_status next_pass(struct repeat_iterator *p, ls_error *err)
+{
+    const struct repeat *node = (const struct repeat *)p->unary.base.dataset;
+    ls_dataset *input = node->base.inputs[0];
+
+    lsi_iterator *made = NULL;
+    const bool last = node->count >= 0 ? p->pass + 1 >= node->count : p->fresh;
+    ls_status st = LS_OK;
+
+    if (!last || node->spare) {
+        st = lsi_dataset_iterate(input, &made, err);
+    }
+    if (st != LS_OK) {
+        return st; // the next call tries again
+    }
+    p->over = last;
+    p->pass += node->count >= 0;
+    p->fresh = true;
+    if (last) {
+        lsi_iterator_close(made);
+    } else {
+        lsi_iterator_close(p->unary.input);
+        p->unary.input = made;
+    }
+    return LS_OK;
+}
+
+static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+{
+    struct repeat_iterator *p = (struct repeat_iterator *)it;
+    ls_status st = LS_OK;
+
+    while (!p->over && p->unary.input != NULL && st == LS_OK) {
+        st = lsi_iterator_next(p->unary.input, out, err);
+        if (st != LS_OUT_OF_RANGE) {
+            p->fresh = p->fresh && st != LS_OK;
+            return st;
+        }
+        st = next_pass(p, err);
+    }
+    return st != LS_OK ? st : LS_OUT_OF_RANGE;
+}
+
+static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+{
+    struct repeat_iterator *p = (struct repeat_iterator *)it;
+
+    lsi_write_u64(w, (uint64_t)p->pass);
+    lsi_write_bool(w, p->fresh);
+    lsi_write_bool(w, p->over);
+    return lsi_input_save(p->unary.input, w, err);
+}
+
+static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+{
+    struct repeat_iterator *p = (struct repeat_iterator *)it;
+    uint64_t pass = 0;
+    ls_status st = lsi_read_count(r, INT64_MAX, &pass, err);
+
+    if (st == LS_OK) {
+        st = lsi_read_bool(r, &p->fresh, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_read_bool(r, &p->over, err);
+    }
+    if (st != LS_OK) {
+        return st;
+    }
+    p->pass = (int64_t)pass;
+    return lsi_input_restore(&p->unary.input, it->dataset->inputs[0], r, err);
+}
+
+static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+{
+    static const lsi_iterator_ops ops = {
+        .next = next, .save = save, .restore = restore, .close = lsi_unary_close};
+    const int64_t count = ((const struct repeat *)d)->count;
+    ls_status st;
+
+    if (count == 1) {
+        return lsi_dataset_iterate(d->inputs[0], out, err);
+    }
+    if (count == 0) {
+        return lsi_iterator_new(&ops, sizeof(struct repeat_iterator), d, out, err);
+    }
+    st = lsi_unary_new(&ops, sizeof(struct repeat_iterator), d, out, err);
+    if (st == LS_OK) {
+        ((struct repeat_iterator *)*out)->fresh = true;
+    }
+    return st;
+}
+
+static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+{
+    return ls_dataset_repeat(ls_dataset_retain(inputs[0]),
+                             ((const struct repeat *)d)->count);
+}
+
+static int64_t size(int64_t n, int64_t count)
+{
+    int64_t product = 0;
+
+    if (count == 0 || n == 0) {
+        return 0;
+    }
+    if (count < 0) {
+        return LS_INFINITE;
+    }
+    if (n < 0) {
+        return n;
+    }
+    return __builtin_mul_overflow(n, count, &product) ? INT64_MAX : product;
+}
+
+ls_dataset *ls_dataset_repeat(ls_dataset *d, int64_t count)
+{
+    static const lsi_dataset_ops ops = {
+        .kind = "repeat", .iterate = iterate, .rebuild = rebuild};
+    ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct repeat), &d, 1);
+    struct repeat *node = (struct repeat *)made;
+    const ls_dataset *below = d;
+
+    if (lsi_dataset_bad(made)) {
+        return made;
+    }
+    while (strcmp(ls_dataset_kind(below), "repeat") == 0 &&
+           ((const struct repeat *)below)->count == 1) {
+        below = below->inputs[0];
+    }
+    node->count = LSI_MAX(count, -1);
+    node->spare = count >= 2 && strcmp(ls_dataset_kind(below), "shuffle") != 0;
+    lsi_dataset_note(made, (uint64_t)node->count);
+    return lsi_dataset_done(made, LS_OK, ls_spec_retain(d->spec),
+                            size(d->cardinality, node->count), NULL);
+}

@@ -1,0 +1,149 @@
+/*
+ * Seeds of datasets and the generator that shuffles draw from: TensorFlow's, bit for bit
+ * (Philox-4x32 with ten rounds), so that an order given by a seed is the same here.
+ */
+#include "data/data.h"
+#include "os/clock.h"
+#include "os/file.h"
+
+#define MODULUS 2147483647 /* 2^31 - 1 */
+#define NO_GLOBAL_SEED 87654321
+
+/* What ls_dataset_set_seed() said on this thread, and the ops without a seed since. */
+static _Thread_local struct {
+    bool set;
+    int64_t seed;
+    uint64_t ops;
+} global_seed;
+
+void ls_dataset_set_seed(const int64_t *seed)
+{
+    global_seed.set = seed != NULL;
+    global_seed.seed = seed != NULL ? *seed : 0;
+    global_seed.ops = 0;
+}
+
+static uint64_t reduce(int64_t seed)
+{
+    const int64_t rest = seed % MODULUS;
+
+    return (uint64_t)(rest < 0 ? rest + MODULUS : rest);
+}
+
+/* SplitMix64: spreads what little the clock knows, where the system has no better. */
+static uint64_t spread(uint64_t x)
+{
+    x += 0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+}
+
+static lsi_seeds fresh(void)
+{
+    lsi_seeds s = {0, 0};
+    lsi_file *file = NULL;
+    size_t got = 0;
+
+    if (lsi_file_open("/dev/urandom", LSI_FILE_READ, &file, NULL) != LS_OK ||
+        lsi_file_read_at(file, 0, &s, sizeof s, &got, NULL) != LS_OK || got < sizeof s) {
+        s.a = spread((uint64_t)lsi_now_ns());
+        s.b = spread(s.a ^ (uint64_t)(uintptr_t)&s);
+    }
+    lsi_file_close(file);
+    return s;
+}
+
+lsi_seeds lsi_seeds_drawn(const int64_t *op_seed, bool *drawn)
+{
+    *drawn = op_seed == NULL && !global_seed.set;
+    return lsi_seeds_of(op_seed);
+}
+
+lsi_seeds lsi_seeds_of(const int64_t *op_seed)
+{
+    lsi_seeds s = {NO_GLOBAL_SEED, 0};
+
+    if (op_seed == NULL) {
+        if (!global_seed.set) {
+            return fresh();
+        }
+        s.a = reduce(global_seed.seed);
+        s.b = reduce((int64_t)(spread(global_seed.ops++) >> 1));
+    } else {
+        s.a = global_seed.set ? reduce(global_seed.seed) : NO_GLOBAL_SEED;
+        s.b = reduce(*op_seed);
+    }
+    if (s.a == 0 && s.b == 0) {
+        s.b = MODULUS; // TensorFlow takes two zeros for "no seed"
+    }
+    return s;
+}
+
+/* ---- the generator ---- */
+
+static void advance(lsi_philox *g)
+{
+    uint32_t c[4], k[2];
+
+    memcpy(c, g->counter, sizeof c);
+    memcpy(k, g->key, sizeof k);
+    for (int round = 0; round < 10; round++) {
+        const uint64_t p0 = (uint64_t)0xD2511F53u * c[0];
+        const uint64_t p1 = (uint64_t)0xCD9E8D57u * c[2];
+        const uint32_t c0 = (uint32_t)(p1 >> 32) ^ c[1] ^ k[0];
+        const uint32_t c2 = (uint32_t)(p0 >> 32) ^ c[3] ^ k[1];
+
+        c[1] = (uint32_t)p1;
+        c[3] = (uint32_t)p0;
+        c[0] = c0;
+        c[2] = c2;
+        k[0] += 0x9E3779B9u;
+        k[1] += 0xBB67AE85u;
+    }
+    memcpy(g->block, c, sizeof c);
+    g->used = 0;
+    for (int i = 0; i < 4 && ++g->counter[i] == 0; i++) {
+    }
+}
+
+void lsi_philox_init(lsi_philox *g, lsi_seeds s)
+{
+    *g = (lsi_philox){.used = 4};
+    g->key[0] = (uint32_t)s.a;
+    g->key[1] = (uint32_t)(s.a >> 32);
+    g->counter[2] = (uint32_t)s.b;
+    g->counter[3] = (uint32_t)(s.b >> 32);
+}
+
+uint32_t lsi_philox_next(lsi_philox *g)
+{
+    if (g->used == 4) {
+        advance(g);
+    }
+    g->draws++;
+    return g->block[g->used++];
+}
+
+void lsi_philox_skip(lsi_philox *g, uint64_t n)
+{
+    const uint64_t left = (uint64_t)(4 - g->used);
+
+    g->draws += n;
+    if (n <= left) {
+        g->used += (int)n;
+        return;
+    }
+    n -= left;
+    g->used = 4;
+    uint64_t carry = n / 4; // whole blocks are only counted
+    for (int i = 0; i < 4 && carry > 0; i++) {
+        carry += g->counter[i];
+        g->counter[i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+    if (n % 4 > 0) {
+        advance(g);
+        g->used = (int)(n % 4);
+    }
+}

@@ -1,0 +1,391 @@
+/* Sources in memory: numbers of a range, one element, rows of tensors, kept elements. */
+#include "data/data.h"
+
+#include <string.h>
+
+/* All of them count: element i of n. */
+struct counter {
+    lsi_iterator base;
+    int64_t at;
+};
+
+static ls_status save_counter(lsi_iterator *it, lsi_writer *w, ls_error *err)
+{
+    (void)err;
+    lsi_write_u64(w, (uint64_t)((struct counter *)it)->at);
+    return LS_OK;
+}
+
+static ls_status restore_counter(lsi_iterator *it, lsi_reader *r, ls_error *err)
+{
+    uint64_t at = 0;
+    const ls_status st = lsi_read_count(r, (uint64_t)it->dataset->cardinality, &at, err);
+
+    if (st == LS_OK) {
+        ((struct counter *)it)->at = (int64_t)at;
+    }
+    return st;
+}
+
+static ls_status skip_counter(lsi_iterator *it, int64_t n, int64_t *skipped,
+                              ls_error *err)
+{
+    struct counter *c = (struct counter *)it;
+
+    (void)err;
+    *skipped = LSI_MIN(n, it->dataset->cardinality - c->at);
+    c->at += *skipped;
+    return *skipped < n ? LS_OUT_OF_RANGE : LS_OK;
+}
+
+/* ---- range ---- */
+
+struct range {
+    ls_dataset base;
+    int64_t begin, step;
+};
+
+/* Wraps around where the last step would leave int64: such a number is never asked. */
+static int64_t number_at(const struct range *r, int64_t i)
+{
+    return (int64_t)((uint64_t)r->begin + (uint64_t)i * (uint64_t)r->step);
+}
+
+static ls_status next_of_range(lsi_iterator *it, ls_value **out, ls_error *err)
+{
+    struct counter *c = (struct counter *)it;
+    ls_tensor *t = NULL;
+    ls_status st;
+
+    if (c->at == it->dataset->cardinality) {
+        return LS_OUT_OF_RANGE;
+    }
+    const int64_t x = number_at((const struct range *)it->dataset, c->at);
+    st = ls_tensor_create(NULL, LS_I64, LS_SCALAR, &x, &t, err);
+    if (st == LS_OK) {
+        st = ls_value_tensor(t, out, err);
+    }
+    ls_tensor_release(t);
+    c->at += st == LS_OK;
+    return st;
+}
+
+static ls_status fill_of_range(lsi_iterator *it, lsi_rows *rows, int64_t want,
+                               int64_t *got, ls_error *err)
+{
+    struct counter *c = (struct counter *)it;
+    const int64_t left = it->dataset->cardinality - c->at;
+    const ls_shape scalar = {0};
+    ls_status st = LS_OK;
+
+    while (*got < LSI_MIN(want, left) && st == LS_OK) {
+        int64_t block[64];
+        const int64_t n =
+            LSI_MIN((int64_t)LSI_COUNT_OF(block), LSI_MIN(want, left) - *got);
+
+        for (int64_t i = 0; i < n; i++) {
+            block[i] = number_at((const struct range *)it->dataset, c->at + i);
+        }
+        st = lsi_rows_add_block(rows, 0, LS_I64, &scalar, block, NULL, n, err);
+        c->at += n;
+        *got += n;
+    }
+    return st == LS_OK && *got < want ? LS_OUT_OF_RANGE : st;
+}
+
+static ls_status iterate_range(ls_dataset *d, lsi_iterator **out, ls_error *err)
+{
+    static const lsi_iterator_ops ops = {.next = next_of_range,
+                                         .fill = fill_of_range,
+                                         .skip = skip_counter,
+                                         .save = save_counter,
+                                         .restore = restore_counter};
+
+    return lsi_iterator_new(&ops, sizeof(struct counter), d, out, err);
+}
+
+static int64_t range_size(int64_t begin, int64_t end, int64_t step)
+{
+    const bool up = step > 0;
+    const uint64_t way =
+        up ? (uint64_t)end - (uint64_t)begin : (uint64_t)begin - (uint64_t)end;
+    const uint64_t stride = up ? (uint64_t)step : 0 - (uint64_t)step;
+
+    if (up ? end <= begin : end >= begin) {
+        return 0;
+    }
+    return (int64_t)LSI_MIN((way - 1) / stride + 1, (uint64_t)INT64_MAX);
+}
+
+ls_dataset *ls_dataset_range(int64_t begin, int64_t end, int64_t step)
+{
+    static const lsi_dataset_ops ops = {.kind = "range", .iterate = iterate_range};
+    ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct range), NULL, 0);
+    struct range *node = (struct range *)made;
+    ls_error err = LS_ERROR_INIT;
+    ls_spec *spec = NULL;
+
+    if (lsi_dataset_bad(made)) {
+        return made;
+    }
+    if (step == 0) {
+        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                                "range: the step is 0; it must lead somewhere");
+    }
+    node->begin = begin;
+    node->step = step;
+    lsi_dataset_note(made, (uint64_t)begin);
+    lsi_dataset_note(made, (uint64_t)end);
+    lsi_dataset_note(made, (uint64_t)step);
+    const ls_status st = ls_spec_tensor(LS_I64, 0, NULL, &spec, &err);
+    return lsi_dataset_done(made, st, spec, range_size(begin, end, step), &err);
+}
+
+/* ---- one element, and rows of tensors ---- */
+
+struct memory {
+    ls_dataset base;
+    ls_value *value;         // the element, or the tensors whose rows are elements
+    const ls_value **leaves; // of the tensors; NULL: some are sparse
+};
+
+static void destroy_memory(ls_dataset *d)
+{
+    struct memory *m = (struct memory *)d;
+
+    lsi_free(m->leaves);
+    ls_value_release(m->value);
+}
+
+static ls_status next_of_one(lsi_iterator *it, ls_value **out, ls_error *err)
+{
+    struct counter *c = (struct counter *)it;
+
+    (void)err;
+    if (c->at == 1) {
+        return LS_OUT_OF_RANGE;
+    }
+    c->at = 1;
+    *out = ls_value_retain(((struct memory *)it->dataset)->value);
+    return LS_OK;
+}
+
+static ls_status iterate_one(ls_dataset *d, lsi_iterator **out, ls_error *err)
+{
+    static const lsi_iterator_ops ops = {.next = next_of_one,
+                                         .skip = skip_counter,
+                                         .save = save_counter,
+                                         .restore = restore_counter};
+
+    return lsi_iterator_new(&ops, sizeof(struct counter), d, out, err);
+}
+
+static ls_status next_of_slices(lsi_iterator *it, ls_value **out, ls_error *err)
+{
+    struct counter *c = (struct counter *)it;
+    ls_status st;
+
+    if (c->at == it->dataset->cardinality) {
+        return LS_OUT_OF_RANGE;
+    }
+    st = lsi_value_row(((struct memory *)it->dataset)->value, c->at, out, err);
+    c->at += st == LS_OK;
+    return st;
+}
+
+/* Rows that follow each other lie behind each other: one copy a leaf. */
+static ls_status fill_of_slices(lsi_iterator *it, lsi_rows *rows, int64_t want,
+                                int64_t *got, ls_error *err)
+{
+    struct counter *c = (struct counter *)it;
+    const struct memory *m = (const struct memory *)it->dataset;
+    const int64_t n = LSI_MIN(want, it->dataset->cardinality - c->at);
+    const size_t leaves = lsi_spec_leaves(m->base.spec);
+    ls_status st = LS_OK;
+
+    for (size_t i = 0; n > 0 && i < leaves && st == LS_OK; i++) {
+        const ls_tensor *t = ls_value_as_tensor(m->leaves[i]);
+        const ls_shape whole = ls_tensor_shape(t);
+        const ls_shape shape = ls_shape_of((size_t)whole.ndim - 1, whole.dims + 1);
+        const size_t row = ls_tensor_bytes(t) / (size_t)whole.dims[0];
+
+        st = lsi_rows_add_block(rows, i, ls_tensor_dtype(t), &shape,
+                                (const char *)ls_tensor_data(t) + (size_t)c->at * row,
+                                t->buffer, n, err);
+    }
+    if (st == LS_OK) {
+        c->at += n;
+        *got = n;
+    }
+    return st == LS_OK && n < want ? LS_OUT_OF_RANGE : st;
+}
+
+static ls_status iterate_slices(ls_dataset *d, lsi_iterator **out, ls_error *err)
+{
+    static const lsi_iterator_ops dense = {.next = next_of_slices,
+                                           .fill = fill_of_slices,
+                                           .skip = skip_counter,
+                                           .save = save_counter,
+                                           .restore = restore_counter};
+    static const lsi_iterator_ops sparse = {.next = next_of_slices,
+                                            .skip = skip_counter,
+                                            .save = save_counter,
+                                            .restore = restore_counter};
+
+    return lsi_iterator_new(((struct memory *)d)->leaves != NULL ? &dense : &sparse,
+                            sizeof(struct counter), d, out, err);
+}
+
+/* A node that holds `value`, as an element; NULL or failed. */
+static ls_dataset *hold(const lsi_dataset_ops *ops, ls_value *value)
+{
+    ls_dataset *made = lsi_dataset_new(ops, sizeof(struct memory), NULL, 0);
+    ls_error err = LS_ERROR_INIT;
+
+    if (lsi_dataset_bad(made)) {
+        return made;
+    }
+    if (value == NULL) {
+        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                                "%s: the value is NULL", ops->kind);
+    }
+    if (lsi_element_of(value, true, &((struct memory *)made)->value, &err) != LS_OK) {
+        return lsi_dataset_fail_with(made, &err);
+    }
+    return made;
+}
+
+ls_dataset *ls_dataset_tensors(ls_value *element)
+{
+    static const lsi_dataset_ops ops = {
+        .kind = "tensors", .iterate = iterate_one, .destroy = destroy_memory};
+    ls_dataset *made = hold(&ops, element);
+    ls_error err = LS_ERROR_INIT;
+    ls_spec *spec = NULL;
+
+    if (lsi_dataset_bad(made)) {
+        return made;
+    }
+    const ls_status st = lsi_spec_of(((struct memory *)made)->value, &spec, &err);
+    return lsi_dataset_done(made, st, spec, 1, &err);
+}
+
+static ls_status find_leaves(struct memory *m, const ls_spec *spec, ls_error *err)
+{
+    const size_t n = lsi_spec_leaves(spec);
+    ls_status st;
+
+    m->leaves = lsi_alloc(LSI_MAX(n, 1), sizeof(ls_value *));
+    if (m->leaves == NULL) {
+        return lsi_fail_memory(err, "slices", n * sizeof(ls_value *));
+    }
+    st = lsi_spec_flatten(spec, m->value, m->leaves, err);
+    for (size_t i = 0; i < n && st == LS_OK; i++) {
+        const ls_tensor *t = ls_value_as_tensor(m->leaves[i]);
+
+        if (t == NULL || (ls_tensor_dtype(t) == LS_STRING && t->buffer == NULL)) {
+            lsi_free(m->leaves); // a row at a time, then
+            m->leaves = NULL;
+            break;
+        }
+    }
+    return st;
+}
+
+ls_dataset *ls_dataset_slices(ls_value *tensors)
+{
+    static const lsi_dataset_ops ops = {
+        .kind = "slices", .iterate = iterate_slices, .destroy = destroy_memory};
+    ls_dataset *made = hold(&ops, tensors);
+    struct memory *node = (struct memory *)made;
+    ls_error err = LS_ERROR_INIT;
+    ls_spec *whole = NULL, *spec = NULL;
+    int64_t rows = 0;
+    ls_status st;
+
+    if (lsi_dataset_bad(made)) {
+        return made;
+    }
+    rows = lsi_value_row_count(node->value, &err);
+    st = rows < 0 ? err.code : lsi_spec_of(node->value, &whole, &err);
+    if (st == LS_OK) {
+        st = lsi_spec_unbatch(whole, &spec, &err);
+    }
+    if (st == LS_OK) {
+        st = find_leaves(node, whole, &err);
+    }
+    ls_spec_release(whole);
+    lsi_dataset_note(made, (uint64_t)rows);
+    return lsi_dataset_done(made, st, spec, rows, &err);
+}
+
+/* ---- kept elements: what a window is ---- */
+
+struct kept {
+    ls_dataset base;
+    ls_value **elements;
+    size_t n;
+};
+
+static void destroy_kept(ls_dataset *d)
+{
+    struct kept *k = (struct kept *)d;
+
+    lsi_value_release_all(k->elements, k->n);
+}
+
+static ls_status next_of_kept(lsi_iterator *it, ls_value **out, ls_error *err)
+{
+    struct counter *c = (struct counter *)it;
+
+    (void)err;
+    if (c->at == it->dataset->cardinality) {
+        return LS_OUT_OF_RANGE;
+    }
+    *out = ls_value_retain(((struct kept *)it->dataset)->elements[c->at++]);
+    return LS_OK;
+}
+
+static ls_status iterate_kept(ls_dataset *d, lsi_iterator **out, ls_error *err)
+{
+    static const lsi_iterator_ops ops = {.next = next_of_kept,
+                                         .skip = skip_counter,
+                                         .save = save_counter,
+                                         .restore = restore_counter};
+
+    return lsi_iterator_new(&ops, sizeof(struct counter), d, out, err);
+}
+
+static const lsi_dataset_ops kept_ops = {
+    .kind = "kept", .iterate = iterate_kept, .destroy = destroy_kept};
+
+ls_dataset *lsi_dataset_keep(ls_value *const *elements, size_t n, ls_spec *spec)
+{
+    ls_dataset *made = lsi_dataset_new(&kept_ops, sizeof(struct kept), NULL, 0);
+    struct kept *node = (struct kept *)made;
+
+    if (made == NULL) {
+        return NULL;
+    }
+    node->elements = lsi_alloc(LSI_MAX(n, 1), sizeof(ls_value *));
+    if (node->elements == NULL) {
+        ls_dataset_release(made);
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++) {
+        node->elements[i] = ls_value_retain(elements[i]);
+    }
+    node->n = n;
+    return lsi_dataset_done(made, LS_OK, ls_spec_retain(spec), (int64_t)n, NULL);
+}
+
+ls_value *const *lsi_dataset_kept(const ls_dataset *d, size_t *n)
+{
+    const struct kept *node = (const struct kept *)d;
+
+    if (d == NULL || d->ops != &kept_ops) {
+        return NULL;
+    }
+    *n = node->n;
+    return node->elements;
+}

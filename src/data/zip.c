@@ -1,0 +1,175 @@
+/* One element of each input, as a tuple; it ends with the shortest. */
+#include "data/data.h"
+
+struct zip_iterator {
+    lsi_iterator base;
+    bool over;
+    lsi_iterator *inputs[];
+};
+
+/*
+ * Every input is asked, also after one failed or ended: they stay in step, so that the
+ * call after a failure gives the elements that belong together.
+ */
+static ls_status pull(struct zip_iterator *z, ls_value **items, ls_error *err)
+{
+    const int n = z->base.dataset->ninputs;
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < n; i++) {
+        ls_error why = LS_ERROR_INIT;
+        const ls_status one = lsi_iterator_next(z->inputs[i], &items[i], &why);
+
+        if (one == LS_OUT_OF_RANGE) {
+            z->over = true;
+        } else if (one != LS_OK && st == LS_OK) {
+            (void)lsi_fail_again(err, &why);
+            st = one;
+        }
+    }
+    return st == LS_OK && z->over ? LS_OUT_OF_RANGE : st;
+}
+
+static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+{
+    struct zip_iterator *z = (struct zip_iterator *)it;
+    const size_t n = (size_t)it->dataset->ninputs;
+    ls_value **items = NULL;
+    ls_status st;
+
+    if (z->over) {
+        return LS_OUT_OF_RANGE;
+    }
+    items = lsi_alloc(n, sizeof(ls_value *));
+    if (items == NULL) {
+        return lsi_fail_memory(err, "a tuple", n * sizeof(ls_value *));
+    }
+    st = pull(z, items, err);
+    if (st == LS_OK) {
+        st = ls_value_tuple(items, n, out, err);
+    }
+    lsi_value_release_all(items, n);
+    return st;
+}
+
+static void close_zip(lsi_iterator *it)
+{
+    for (int i = 0; i < it->dataset->ninputs; i++) {
+        lsi_iterator_close(((struct zip_iterator *)it)->inputs[i]);
+    }
+}
+
+static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+{
+    struct zip_iterator *z = (struct zip_iterator *)it;
+    ls_status st = LS_OK;
+
+    lsi_write_bool(w, z->over);
+    for (int i = 0; i < it->dataset->ninputs && st == LS_OK; i++) {
+        st = lsi_iterator_save(z->inputs[i], w, err);
+    }
+    return st;
+}
+
+static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+{
+    struct zip_iterator *z = (struct zip_iterator *)it;
+    ls_status st = lsi_read_bool(r, &z->over, err);
+
+    for (int i = 0; i < it->dataset->ninputs && st == LS_OK; i++) {
+        st = lsi_iterator_restore(z->inputs[i], r, err);
+    }
+    return st;
+}
+
+static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+{
+    static const lsi_iterator_ops ops = {
+        .next = next, .save = save, .restore = restore, .close = close_zip};
+    const size_t size =
+        sizeof(struct zip_iterator) + (size_t)d->ninputs * sizeof(lsi_iterator *);
+    lsi_iterator *it = NULL;
+    ls_status st = lsi_iterator_new(&ops, size, d, &it, err);
+
+    for (int i = 0; i < d->ninputs && st == LS_OK; i++) {
+        st = lsi_dataset_iterate(d->inputs[i], &((struct zip_iterator *)it)->inputs[i],
+                                 err);
+    }
+    if (st == LS_OK) {
+        *out = it;
+    } else {
+        lsi_iterator_close(it);
+    }
+    return st;
+}
+
+static ls_dataset *build(ls_dataset *const *ds, size_t n);
+
+static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+{
+    for (int i = 0; i < d->ninputs; i++) {
+        (void)ls_dataset_retain(inputs[i]);
+    }
+    return build(inputs, (size_t)d->ninputs);
+}
+
+/* Any unknown is unknown; else the shortest of those that end. */
+static int64_t shortest(ls_dataset *const *ds, size_t n)
+{
+    int64_t size = LS_INFINITE;
+
+    for (size_t i = 0; i < n; i++) {
+        const int64_t one = ds[i]->cardinality;
+
+        if (one == LS_UNKNOWN_SIZE) {
+            return one;
+        }
+        if (one >= 0 && (size < 0 || one < size)) {
+            size = one;
+        }
+    }
+    return size;
+}
+
+static ls_dataset *build(ls_dataset *const *ds, size_t n)
+{
+    static const lsi_dataset_ops ops = {
+        .kind = "zip", .iterate = iterate, .rebuild = rebuild};
+    ls_dataset *made = lsi_dataset_new(&ops, sizeof *made, ds, (int)n);
+    ls_error err = LS_ERROR_INIT;
+    ls_spec **specs = NULL, *spec = NULL;
+    ls_status st;
+
+    if (lsi_dataset_bad(made)) {
+        return made;
+    }
+    specs = lsi_alloc(n, sizeof(ls_spec *));
+    if (specs == NULL) {
+        (void)lsi_fail_memory(&err, "zip", n * sizeof(ls_spec *));
+        return lsi_dataset_fail_with(made, &err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        specs[i] = ds[i]->spec;
+    }
+    st = ls_spec_tuple(specs, n, &spec, &err);
+    lsi_free(specs);
+    return lsi_dataset_done(made, st, spec, shortest(ds, n), &err);
+}
+
+ls_dataset *ls_dataset_zip(ls_dataset **ds, size_t n)
+{
+    if (ds == NULL || n == 0 || n > INT16_MAX) {
+        for (size_t i = 0; ds != NULL && i < n; i++) {
+            ls_dataset_release(ds[i]);
+        }
+        return lsi_dataset_failed(LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                                  "zip: %zu datasets; give between 1 and %d", n,
+                                  INT16_MAX);
+    }
+    return build(ds, n);
+}
+
+ls_dataset *ls_dataset_enumerate(ls_dataset *d, int64_t start)
+{
+    return build((ls_dataset *[]){ls_dataset_range(start, INT64_MAX, 1), d}, 2);
+}

@@ -1,0 +1,96 @@
+/*
+ * Workers that distribute a dataset tell each other how it went: none goes on alone, all
+ * decide alike whether they keep step, and what was drawn at random is the first one's.
+ */
+#include "input/input.h"
+
+/* What a worker tells, as numbers. */
+enum { FACT_STATUS, FACT_SPEC, FACT_FINITE, FACT_DREW, FACT_SEED_A, FACT_SEED_B, FACTS };
+
+static void tell(const ls_dist_dataset *dd, ls_status st, int64_t *facts)
+{
+    lsi_seeds drawn = {0, 0};
+
+    facts[FACT_STATUS] = st;
+    if (st == LS_OK) {
+        facts[FACT_SPEC] = (int64_t)lsi_spec_print(dd->spec);
+        facts[FACT_FINITE] = dd->cardinality != LS_INFINITE ? 1 : 0;
+        facts[FACT_DREW] = lsi_graph_drawn_seeds(dd->pipelines[0], &drawn) ? 1 : 0;
+        facts[FACT_SEED_A] = (int64_t)drawn.a;
+        facts[FACT_SEED_B] = (int64_t)drawn.b;
+    }
+}
+
+/* All workers came through, with elements that look alike. */
+static ls_status compare(const ls_dist_dataset *dd, const int64_t *all, bool *finite,
+                         ls_error *err)
+{
+    for (int w = 0; w < dd->workers; w++) {
+        const int64_t *facts = all + (size_t)w * FACTS;
+
+        if (facts[FACT_STATUS] != LS_OK) {
+            return lsi_fail(err, (ls_status)facts[FACT_STATUS], w,
+                            "distribute: worker %d could not distribute its dataset "
+                            "(%s); its own error says why",
+                            w, ls_status_name((ls_status)facts[FACT_STATUS]));
+        }
+        *finite = *finite || facts[FACT_FINITE] != 0;
+    }
+    for (int w = 1; w < dd->workers; w++) {
+        if (all[(size_t)w * FACTS + FACT_SPEC] != all[FACT_SPEC]) {
+            return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                                 "distribute: the elements of worker %d have another "
+                                 "spec than those of worker 0; all must have one",
+                                 w);
+        }
+    }
+    return LS_OK;
+}
+
+/* Infinite here, finite elsewhere: the end has to be told to this worker, too. */
+static ls_status keep_step(ls_dist_dataset *dd, ls_error *err)
+{
+    ls_spec *open = NULL;
+    const ls_status st = lsi_spec_open_rows(dd->spec, &open, err);
+
+    if (st == LS_OK) {
+        ls_spec_release(dd->spec);
+        dd->spec = open;
+        dd->partial = true;
+    }
+    return st;
+}
+
+ls_status lsi_dist_agree(ls_dist_dataset *dd, ls_status st, bool shared, ls_error *err)
+{
+    int64_t mine[FACTS] = {0};
+    int64_t *all;
+    ls_error why = LS_ERROR_INIT;
+    ls_status met;
+    bool finite = false;
+
+    if (dd->comm == NULL || dd->workers == 1) {
+        return st;
+    }
+    tell(dd, st, mine);
+    all = lsi_alloc((size_t)dd->workers, sizeof mine);
+    if (all == NULL) { // the others learn it from the communicator
+        met = lsi_fail_memory(&why, "distribute", (size_t)dd->workers * sizeof mine);
+        lsi_comm_break(dd->comm, &why);
+    } else {
+        met = ls_comm_all_gather(dd->comm, mine, FACTS, LS_I64, NULL, all, &why);
+    }
+    if (met == LS_OK && st == LS_OK) {
+        met = compare(dd, all, &finite, &why);
+    }
+    if (met == LS_OK && st == LS_OK && finite && !dd->partial) {
+        met = keep_step(dd, &why);
+    }
+    if (met == LS_OK && st == LS_OK && shared && all[FACT_DREW] != 0) {
+        const lsi_seeds first = {(uint64_t)all[FACT_SEED_A], (uint64_t)all[FACT_SEED_B]};
+
+        met = lsi_graph_share_seeds(&dd->pipelines[0], first, &why);
+    }
+    lsi_free(all);
+    return st != LS_OK ? st : met == LS_OK ? LS_OK : lsi_fail_again(err, &why);
+}

@@ -1,0 +1,411 @@
+/*
+ * Steps: one part for each replica of this worker, and the end for all workers at once.
+ * A step that fails keeps the parts it has; the next call goes on with them, so that no
+ * element is lost and replicas stay in line with the batches.
+ */
+#include "input/input.h"
+
+/* What a worker tells the others at every step. */
+enum { FACT_STEP, FACT_PRESENT, FACT_STATUS, FACTS };
+
+static ls_status open_feeds(ls_dist_iterator *it, ls_error *err);
+
+void lsi_dist_iterator_drop(ls_dist_iterator *it)
+{
+    for (int r = 0; r < it->have; r++) {
+        ls_value_release(it->parts[r]);
+        it->parts[r] = NULL;
+    }
+    it->have = 0;
+}
+
+static int feed_count(const ls_dist_dataset *dd)
+{
+    return dd->callable != NULL ? 1 : dd->npipelines;
+}
+
+static void close_feeds(ls_dist_iterator *it)
+{
+    for (int i = 0; it->feeds != NULL && i < feed_count(it->dataset); i++) {
+        lsi_feed_close(it->feeds[i]);
+    }
+    lsi_free(it->feeds);
+    it->feeds = NULL;
+    if (it->parts != NULL) {
+        lsi_dist_iterator_drop(it);
+    }
+    it->steps = 0;
+    it->over = false;
+}
+
+void ls_dist_iterator_release(ls_dist_iterator *it)
+{
+    if (it == NULL) {
+        return;
+    }
+    close_feeds(it);
+    lsi_free(it->parts);
+    if (it->empty != NULL) {
+        lsi_value_release_all(it->empty, (size_t)it->dataset->local);
+    }
+    ls_spec_release(it->seen);
+    lsi_free(it->facts);
+    ls_dist_dataset_release(it->dataset);
+    lsi_free(it);
+}
+
+ls_status lsi_dist_iterator_create(ls_dist_dataset *dd, bool uninitialized,
+                                   ls_dist_iterator **out, ls_error *err)
+{
+    ls_dist_iterator *it = lsi_alloc(1, sizeof *it);
+    ls_status st = LS_OK;
+
+    if (it == NULL) {
+        return lsi_fail_memory(err, "an iterator", sizeof *it);
+    }
+    it->dataset = ls_dist_dataset_retain(dd);
+    it->uninitialized = uninitialized;
+    it->parts = lsi_alloc((size_t)dd->local, sizeof(ls_value *));
+    it->empty = lsi_alloc((size_t)dd->local, sizeof(ls_value *));
+    it->facts = lsi_alloc((size_t)dd->workers * FACTS, sizeof(int64_t));
+    if (it->parts == NULL || it->empty == NULL || it->facts == NULL) {
+        st = lsi_fail_memory(err, "an iterator", (size_t)dd->local * sizeof(ls_value *));
+    }
+    if (st == LS_OK && !uninitialized) {
+        st = open_feeds(it, err);
+    }
+    if (st != LS_OK) {
+        ls_dist_iterator_release(it);
+        return st;
+    }
+    *out = it;
+    return LS_OK;
+}
+
+/* The pipeline `i` and how far it is read ahead. */
+static lsi_feed_options feed_options(const ls_dist_dataset *dd, int i)
+{
+    const size_t replicas = dd->npipelines > 1 ? 1 : (size_t)dd->local;
+    lsi_feed_options o = {.callable = dd->callable, .user = dd->user};
+
+    o.dataset = dd->callable != NULL ? NULL : dd->pipelines[i];
+    o.ahead = replicas * 2 * (size_t)dd->buffer; // on the host, and on the device
+    if (!dd->on_host) {
+        o.devices = dd->strategy->devices + (dd->npipelines > 1 ? i : 0);
+        o.ndevices = replicas;
+    }
+    if (dd->prefetched) { // one thread reads ahead for both of them
+        o.dataset = dd->pipelines[i]->inputs[0];
+        o.ahead += dd->buffer > 0 ? replicas : 0;
+    }
+    return o;
+}
+
+static ls_status open_feeds(ls_dist_iterator *it, ls_error *err)
+{
+    const ls_dist_dataset *dd = it->dataset;
+    const int n = feed_count(dd);
+    ls_status st = LS_OK;
+
+    if (dd->too_few > 0) {
+        return lsi_fail_too_few(dd->too_few, dd->wanting, err);
+    }
+    it->feeds = lsi_alloc((size_t)n, sizeof(lsi_feed *));
+    if (it->feeds == NULL) {
+        return lsi_fail_memory(err, "an iterator", (size_t)n * sizeof(lsi_feed *));
+    }
+    for (int i = 0; i < n && st == LS_OK; i++) {
+        const lsi_feed_options o = feed_options(dd, i);
+
+        st = lsi_feed_open(&o, &it->feeds[i], err);
+    }
+    if (st != LS_OK) {
+        close_feeds(it);
+    }
+    return st;
+}
+
+ls_status ls_dist_iterate(ls_dist_dataset *d, ls_dist_iterator **out, ls_error *err)
+{
+    if (d == NULL || out == NULL) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "iterate: an argument is NULL");
+    }
+    return lsi_dist_iterator_create(d, false, out, err);
+}
+
+ls_status ls_dist_iterator_initialize(ls_dist_iterator *it, ls_error *err)
+{
+    ls_status st;
+
+    if (it == NULL) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "initialize: the iterator is NULL");
+    }
+    close_feeds(it);
+    st = open_feeds(it, err);
+    it->uninitialized = st != LS_OK;
+    return st;
+}
+
+ls_status lsi_dist_iterator_ready(const ls_dist_iterator *it, const char *what,
+                                  ls_error *err)
+{
+    const lsi_mode *mode = lsi_mode_now();
+
+    if (it == NULL) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "%s: the iterator is NULL", what);
+    }
+    if (mode != NULL && !mode->cross && it->dataset->strategy->ops->kind != LSI_DEFAULT) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "%s: a distributed iterator has a part for every replica, "
+                             "so that one replica cannot ask it; call it outside of the "
+                             "replica function and hand the value to ls_strategy_run()",
+                             what);
+    }
+    if (it->uninitialized) {
+        return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
+                        "%s: call ls_dist_iterator_initialize() first", what);
+    }
+    return LS_OK;
+}
+
+/* A part for each replica; where data is missing NULL, if `missing` allows it. */
+static ls_status collect(ls_dist_iterator *it, bool missing, ls_error *err)
+{
+    const ls_dist_dataset *dd = it->dataset;
+    ls_status st = LS_OK;
+
+    for (int r = it->have; r < dd->local && st == LS_OK; r++) {
+        st = lsi_feed_take(it->feeds[dd->npipelines > 1 ? r : 0], &it->parts[r], err);
+        if (st == LS_OUT_OF_RANGE && missing) {
+            it->parts[r] = NULL;
+            st = LS_OK;
+        }
+        it->have += st == LS_OK ? 1 : 0;
+    }
+    return st;
+}
+
+static ls_status ended(ls_dist_iterator *it, ls_error *err)
+{
+    lsi_dist_iterator_drop(it);
+    it->over = true;
+    return lsi_fail(err, LS_OUT_OF_RANGE, -1, "end of the distributed dataset");
+}
+
+/* The parts as one value. */
+static ls_status give(ls_dist_iterator *it, ls_value **out, ls_error *err)
+{
+    const ls_dist_dataset *dd = it->dataset;
+    ls_regroup_options opts = LS_REGROUP_OPTIONS_INIT;
+    ls_status st = LS_OK;
+
+    if (dd->wrapped) {
+        opts.always_wrap = true;
+        st = ls_value_regroup(it->parts, (size_t)dd->local, &opts, out, err);
+    } else {
+        *out = ls_value_retain(it->parts[0]);
+    }
+    if (st == LS_OK) {
+        lsi_dist_iterator_drop(it);
+        it->steps++;
+    }
+    return st;
+}
+
+/* The spec that an element of the dataset shows, read once more from the beginning. */
+static ls_status look_at_one(ls_dist_iterator *it, ls_error *err)
+{
+    ls_dataset *d = NULL;
+    lsi_iterator *one = NULL;
+    ls_value *v = NULL;
+    ls_status st = LS_NOT_FOUND;
+
+    if (it->dataset->original != NULL) {
+        st = lsi_graph_made(lsi_dataset_clone(it->dataset->original), &d, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_dataset_iterate(d, &one, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_iterator_next(one, &v, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_spec_of(v, &it->seen, err);
+    }
+    if (st == LS_OUT_OF_RANGE || st == LS_NOT_FOUND) {
+        st = lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                           "distribute: this worker has no data, and what an empty "
+                           "batch looks like is not known; give the spec of the map");
+    }
+    ls_value_release(v);
+    lsi_iterator_close(one);
+    ls_dataset_release(d);
+    return st;
+}
+
+/* What elements look like, for stand-ins; borrowed. */
+static ls_status known_spec(ls_dist_iterator *it, const ls_spec **out, ls_error *err)
+{
+    const ls_dist_dataset *dd = it->dataset;
+    ls_status st = LS_OK;
+
+    *out = dd->stand;
+    if (!lsi_spec_is_open(dd->stand)) {
+        return LS_OK;
+    }
+    for (int r = 0; r < it->have && it->seen == NULL && st == LS_OK; r++) {
+        if (it->parts[r] != NULL) {
+            st = lsi_spec_of(it->parts[r], &it->seen, err);
+        }
+    }
+    if (it->seen == NULL && st == LS_OK) {
+        st = look_at_one(it, err);
+    }
+    *out = it->seen;
+    return st;
+}
+
+/* Stand-ins for the parts that are missing, kept from step to step. */
+static ls_status make_empties(ls_dist_iterator *it, ls_error *err)
+{
+    const ls_dist_dataset *dd = it->dataset;
+    const ls_spec *spec = NULL;
+    ls_status st = LS_OK;
+
+    for (int r = 0; r < it->have && st == LS_OK; r++) {
+        if (it->parts[r] == NULL && it->empty[r] == NULL) {
+            st = known_spec(it, &spec, err);
+            if (st == LS_OK) {
+                st = lsi_empty_value(spec, dd->on_host ? NULL : dd->strategy->devices[r],
+                                     &it->empty[r], err);
+            }
+        }
+    }
+    return st;
+}
+
+/* How many parts all workers have; the failure of one is a failure of all. */
+static ls_status sum_present(ls_dist_iterator *it, ls_status st, int64_t *present,
+                             ls_error *err)
+{
+    const ls_dist_dataset *dd = it->dataset;
+    const int64_t mine[FACTS] = {it->steps, *present, st};
+    ls_error why = LS_ERROR_INIT;
+    const ls_status met =
+        ls_comm_all_gather(dd->comm, mine, FACTS, LS_I64, NULL, it->facts, &why);
+
+    if (st != LS_OK || met != LS_OK) {
+        return st != LS_OK ? st : lsi_fail_again(err, &why);
+    }
+    *present = 0;
+    for (int w = 0; w < dd->workers; w++) {
+        const int64_t *facts = it->facts + (size_t)w * FACTS;
+
+        if (facts[FACT_STATUS] != LS_OK) {
+            return lsi_fail(err, (ls_status)facts[FACT_STATUS], w,
+                            "next: the input of worker %d failed at step %lld (%s); its "
+                            "own error says why",
+                            w, (long long)facts[FACT_STEP],
+                            ls_status_name((ls_status)facts[FACT_STATUS]));
+        }
+        if (facts[FACT_STEP] != it->steps) {
+            return lsi_fail(err, LS_FAILED_PRECONDITION, w,
+                            "next: worker %d is at step %lld, this one (%d) at step "
+                            "%lld; save and restore all workers at one step",
+                            w, (long long)facts[FACT_STEP], dd->worker,
+                            (long long)it->steps);
+        }
+        *present += facts[FACT_PRESENT];
+    }
+    return LS_OK;
+}
+
+/* A step in which replicas and workers that have run out get empty batches. */
+static ls_status step_partial(ls_dist_iterator *it, ls_value **out, ls_error *err)
+{
+    const ls_dist_dataset *dd = it->dataset;
+    int64_t present = 0;
+    ls_status st = collect(it, true, err);
+
+    for (int r = 0; r < it->have; r++) {
+        present += it->parts[r] != NULL ? 1 : 0;
+    }
+    if (st == LS_OK && present < dd->local && (present > 0 || dd->comm != NULL)) {
+        st = make_empties(it, err);
+    }
+    if (dd->workers > 1 && dd->comm != NULL) {
+        st = sum_present(it, st, &present, err);
+    }
+    if (st != LS_OK) {
+        return st;
+    }
+    if (present == 0) {
+        return ended(it, err);
+    }
+    for (int r = 0; r < dd->local; r++) {
+        if (it->parts[r] == NULL) {
+            it->parts[r] = ls_value_retain(it->empty[r]);
+        }
+    }
+    return give(it, out, err);
+}
+
+/* A step with a part for every replica, or none; what a last step had is lost. */
+static ls_status step_whole(ls_dist_iterator *it, ls_value **out, ls_error *err)
+{
+    const ls_status st = collect(it, false, err);
+
+    if (st == LS_OUT_OF_RANGE) {
+        return ended(it, err);
+    }
+    return st == LS_OK ? give(it, out, err) : st;
+}
+
+static ls_status step(ls_dist_iterator *it, bool partial, ls_value **out, ls_error *err)
+{
+    if (it->over) {
+        return ended(it, err);
+    }
+    return partial ? step_partial(it, out, err) : step_whole(it, out, err);
+}
+
+static ls_status check_next(const ls_dist_iterator *it, bool refused, ls_error *err)
+{
+    if (refused) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "next: an argument is NULL");
+    }
+    return lsi_dist_iterator_ready(it, "next", err);
+}
+
+ls_status ls_dist_iterator_next(ls_dist_iterator *it, ls_value **out, ls_error *err)
+{
+    const ls_status st = check_next(it, it == NULL || out == NULL, err);
+
+    return st == LS_OK ? step(it, it->dataset->partial, out, err) : st;
+}
+
+ls_status ls_dist_iterator_next_optional(ls_dist_iterator *it, bool *has, ls_value **out,
+                                         ls_error *err)
+{
+    ls_status st = check_next(it, it == NULL || has == NULL || out == NULL, err);
+    ls_error why = LS_ERROR_INIT;
+
+    if (st != LS_OK) {
+        return st;
+    }
+    const ls_dist_dataset *dd = it->dataset;
+    if (dd->cardinality == 0 && dd->workers == 1) {
+        *has = false;
+        return LS_OK;
+    }
+    st = step(it, dd->partial || dd->cardinality != LS_INFINITE, out, &why);
+    *has = st == LS_OK;
+    if (st == LS_OUT_OF_RANGE) {
+        return LS_OK;
+    }
+    return st == LS_OK ? st : lsi_fail_again(err, &why);
+}

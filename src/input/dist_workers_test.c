@@ -1,0 +1,369 @@
+/* Several workers read one memory source: everybody keeps every n-th part. */
+#include "input_test.h"
+
+static ls_dataset *d34(void)
+{
+    return ls_dataset_batch(in_range(16), 8);
+}
+
+static ls_dataset *d35(void)
+{
+    return ls_dataset_batch(in_range(15), 4);
+}
+
+static ls_dataset *d35_exact(void)
+{
+    return ls_dataset_batch_exact(in_range(15), 4);
+}
+
+LST_TEST(d34_d35_replica_r_of_worker_w_gets_piece_w_plus_w_times_r)
+{
+    IN_CHECK(d34, LS_SHARD_AUTO, 2, 2, "[0 1],[4 5] | [8 9],[12 13] | end",
+             "[2 3],[6 7] | [10 11],[14 15] | end");
+    IN_CHECK(d35, LS_SHARD_AUTO, 2, 2, "[0],[2] | [4],[6] | [8],[10] | [12],[14] | end",
+             "[1],[3] | [5],[7] | [9],[11] | [13],[] | end");
+    IN_CHECK(d35_exact, LS_SHARD_AUTO, 2, 2, "[0],[2] | [4],[6] | [8],[10] | end",
+             "[1],[3] | [5],[7] | [9],[11] | end");
+}
+
+static ls_dataset *d36(void)
+{
+    return ls_dataset_batch(in_range(9), 2);
+}
+
+static ls_dataset *d37(void)
+{
+    return ls_dataset_batch(in_range(8), 3);
+}
+
+static ls_dataset *d38(void)
+{
+    return ls_dataset_batch(in_range(8), 4);
+}
+
+static ls_dataset *d39(void)
+{
+    return ls_dataset_batch(in_range(24), 12);
+}
+
+static ls_dataset *d40(void)
+{
+    return ls_dataset_batch(in_range(7), 2);
+}
+
+LST_TEST(d36_to_d40_workers_without_data_keep_step)
+{
+    IN_CHECK(d36, LS_SHARD_AUTO, 2, 1, "[0] | [2] | [4] | [6] | [8] | end",
+             "[1] | [3] | [5] | [7] | [] | end");
+    IN_CHECK(d37, LS_SHARD_DATA, 2, 1, "[0 1] | [3 4] | [6] | end",
+             "[2] | [5] | [7] | end");
+    IN_CHECK(d38, LS_SHARD_AUTO, 3, 1, "[0 1] | [4 5] | end", "[2 3] | [6 7] | end",
+             "[] | [] | end");
+    IN_CHECK(d39, LS_SHARD_AUTO, 3, 2, "[0 1],[6 7] | [12 13],[18 19] | end",
+             "[2 3],[8 9] | [14 15],[20 21] | end",
+             "[4 5],[10 11] | [16 17],[22 23] | end");
+    IN_CHECK(d40, LS_SHARD_AUTO, 3, 1, "[0] | [2] | [4] | [6] | end",
+             "[1] | [3] | [5] | [] | end", "[] | [] | [] | [] | end");
+}
+
+static ls_dataset *d41(void)
+{
+    return ls_dataset_batch(ls_dataset_shuffle(in_range(8), 8, 42), 4);
+}
+
+LST_TEST(d41_workers_shuffle_alike)
+{
+    IN_CHECK(d41, LS_SHARD_AUTO, 2, 1, "[1 4] | [5 2] | end", "[0 6] | [3 7] | end");
+}
+
+static ls_dataset *unseeded(void)
+{
+    return ls_dataset_batch(
+        ls_dataset_shuffle_with(ls_dataset_shuffle_with(in_range(64), 64, NULL, false),
+                                16, NULL, false),
+        4);
+}
+
+/* Every worker draws seeds of its own; all must draw one order, or they overlap. */
+static void mark_seen(in_worker *me)
+{
+    atomic_int *seen = (atomic_int *)me->arg;
+    ls_dist_dataset *dd = NULL;
+    ls_dist_iterator *it = NULL;
+    ls_value *v = NULL;
+    ls_error err = LS_ERROR_INIT;
+    ls_dataset *d = unseeded();
+
+    LST_OK(ls_strategy_distribute(me->s, d, &me->opts, &dd, &err));
+    LST_OK(ls_dist_iterate(dd, &it, &err));
+    while (ls_dist_iterator_next(it, &v, &err) == LS_OK) {
+        const ls_tensor *t = ls_value_as_tensor(ls_value_child(v, 0));
+
+        for (int64_t i = 0; i < ls_tensor_count(t); i++) {
+            atomic_fetch_add(&seen[((const int64_t *)ls_tensor_data(t))[i]], 1);
+        }
+        ls_value_release(v);
+        v = NULL;
+    }
+    ls_dist_iterator_release(it);
+    ls_dist_dataset_release(dd);
+    ls_dataset_release(d);
+}
+
+LST_TEST(unseeded_shuffles_are_one_order_on_all_workers)
+{
+    static in_worker ws[IN_WORKERS];
+    atomic_int seen[64];
+
+    for (int i = 0; i < 64; i++) {
+        atomic_init(&seen[i], 0);
+    }
+    in_run(2, 1, mark_seen, seen, ws);
+    for (int i = 0; i < 64; i++) {
+        LST_CHECK(atomic_load(&seen[i]) == 1);
+    }
+}
+
+LST_TEST(shared_seeds_are_another_pair_for_every_shuffle)
+{
+    ls_dataset *d = unseeded();
+    const lsi_seeds first = {5, 11};
+    lsi_seeds near = {0, 0}, far = {0, 0};
+    ls_error err = LS_ERROR_INIT;
+
+    LST_OK(lsi_graph_share_seeds(&d, first, &err)); // batch, shuffle, shuffle, range
+    LST_CHECK(lsi_dataset_drew_seeds(d->inputs[0], &near));
+    LST_CHECK(lsi_dataset_drew_seeds(d->inputs[0]->inputs[0], &far));
+    LST_CHECK(far.a == 5 && far.b == 11);
+    LST_CHECK(near.a != far.a || near.b != far.b);
+    ls_dataset_release(d);
+}
+
+static ls_value *square(ls_context *c, ls_value *x, void *user)
+{
+    ls_tensor *f = ls_cast(c, ls_value_as_tensor(x), LS_F32);
+
+    (void)user;
+    return ls_value_of(c, ls_mul(c, f, f));
+}
+
+static ls_dataset *d44(void)
+{
+    return ls_dataset_batch(in_map(in_range(10), square, NULL, LS_F32, 0, NULL), 4);
+}
+
+static void add_up(in_worker *me)
+{
+    ls_dist_dataset *dd = NULL;
+    ls_dist_iterator *it = NULL;
+    ls_value *v = NULL;
+    ls_error err = LS_ERROR_INIT;
+    ls_dataset *d = d44();
+    float sum = 0;
+
+    LST_OK(ls_strategy_distribute(me->s, d, &me->opts, &dd, &err));
+    LST_OK(ls_dist_iterate(dd, &it, &err));
+    while (ls_dist_iterator_next(it, &v, &err) == LS_OK) {
+        const ls_tensor *t = ls_value_as_tensor(ls_value_child(v, 0));
+
+        for (int64_t i = 0; i < ls_tensor_count(t); i++) {
+            sum += ((const float *)ls_tensor_data(t))[i];
+        }
+        ls_value_release(v);
+        v = NULL;
+    }
+    LST_OK(ls_comm_all_reduce(me->opts.comm, LS_SUM, &sum, 1, LS_F32, NULL, &err));
+    in_put(&me->text, "%g", (double)sum);
+    ls_dist_iterator_release(it);
+    ls_dist_dataset_release(dd);
+    ls_dataset_release(d);
+}
+
+LST_TEST(d44_every_row_is_somewhere_once)
+{
+    static in_worker ws[IN_WORKERS];
+
+    in_run(2, 1, add_up, NULL, ws);
+    in_same(ws[0].text.text, "285", LST_HERE);
+    in_same(ws[1].text.text, "285", LST_HERE);
+}
+
+static ls_value *fail_on_five(ls_context *c, ls_value *x, void *user)
+{
+    const ls_tensor *t = ls_value_as_tensor(x);
+
+    (void)user;
+    if (((const int64_t *)ls_tensor_data(t))[0] == 5) {
+        (void)ls_context_fail(c, LS_INVALID_ARGUMENT, "five");
+        return NULL;
+    }
+    return x;
+}
+
+/* Elements one by one: worker w reads range(8w, 8w + 8), and 5 is a failure. */
+static ls_dataset *own_range(const ls_input_context *ic, void *user)
+{
+    const int64_t first = 8 * (int64_t)ic->pipeline_id;
+
+    (void)user;
+    return in_map(ls_dataset_range(first, first + 8, 1), fail_on_five, NULL, LS_I64, 0,
+                  NULL);
+}
+
+static void step_over_failures(in_worker *me)
+{
+    ls_dist_dataset *dd = NULL;
+    ls_dist_iterator *it = NULL;
+    ls_error err = LS_ERROR_INIT;
+    ls_status st;
+
+    LST_OK(ls_strategy_distribute_from_function(me->s, own_range, NULL, &me->opts, &dd,
+                                                &err));
+    LST_OK(ls_dist_iterate(dd, &it, &err));
+    do {
+        ls_value *v = NULL;
+
+        st = ls_dist_iterator_next(it, &v, &err);
+        if (st == LS_OK) {
+            in_put_step(&me->text, v, me->replicas);
+        } else {
+            in_put(&me->text, st == LS_OUT_OF_RANGE ? "end" : "%s by %d | ",
+                   ls_status_name(st), err.rank);
+        }
+        ls_value_release(v);
+    } while (st != LS_OUT_OF_RANGE);
+    ls_dist_iterator_release(it);
+    ls_dist_dataset_release(dd);
+}
+
+LST_TEST(a_failure_of_one_worker_is_told_to_all_and_loses_nothing)
+{
+    static in_worker ws[IN_WORKERS];
+
+    in_run(2, 2, step_over_failures, NULL, ws);
+    in_same(ws[0].text.text, "0,1 | 2,3 | INVALID_ARGUMENT by -1 | 4,6 | 7,0 | end",
+            LST_HERE);
+    in_same(ws[1].text.text, "8,9 | 10,11 | INVALID_ARGUMENT by 0 | 12,13 | 14,15 | end",
+            LST_HERE);
+}
+
+static void ask_after_the_end(in_worker *me)
+{
+    ls_dist_dataset *dd = NULL;
+    ls_dist_iterator *it = NULL;
+    ls_value *v = NULL;
+    ls_error err = LS_ERROR_INIT;
+    ls_dataset *d = d38();
+
+    LST_OK(ls_strategy_distribute(me->s, d, &me->opts, &dd, &err));
+    LST_OK(ls_dist_iterate(dd, &it, &err));
+    in_drain(&me->text, it, me->replicas, IN_STEPS);
+    if (me->worker == 0) { // alone
+        LST_FAILS(ls_dist_iterator_next(it, &v, &err), LS_OUT_OF_RANGE, err, "end");
+    }
+    ls_dist_iterator_release(it);
+    ls_dist_dataset_release(dd);
+    ls_dataset_release(d);
+}
+
+LST_TEST(after_the_end_nobody_is_waited_for)
+{
+    static in_worker ws[IN_WORKERS];
+
+    in_run(2, 1, ask_after_the_end, NULL, ws);
+    in_same(ws[0].text.text, "[0 1] | [4 5] | end", LST_HERE);
+    in_same(ws[1].text.text, "[2 3] | [6 7] | end", LST_HERE);
+}
+
+static ls_dataset *some_dtype(const ls_input_context *ic, void *user)
+{
+    (void)user;
+    return ic->pipeline_id == 0 ? in_range(4) : in_floats((const float[]){1, 2, 3}, 3);
+}
+
+static ls_dataset *fails_on_one(const ls_input_context *ic, void *user)
+{
+    (void)user;
+    return ls_dataset_batch(in_range(4), ic->pipeline_id == 1 ? 0 : 2);
+}
+
+static ls_dataset *endless_on_one(const ls_input_context *ic, void *user)
+{
+    (void)user;
+    return ls_dataset_repeat(ls_dataset_batch_exact(in_range(4), 2),
+                             ic->pipeline_id == 1 ? -1 : 1);
+}
+
+static void only_distribute(in_worker *me)
+{
+    ls_input_fn fn = *(const ls_input_fn *)me->arg;
+    ls_dist_dataset *dd = NULL;
+    ls_dist_iterator *it = NULL;
+    ls_error err = LS_ERROR_INIT;
+    ls_status st =
+        ls_strategy_distribute_from_function(me->s, fn, NULL, &me->opts, &dd, &err);
+
+    in_put(&me->text, "%s by %d ", ls_status_name(st), err.rank);
+    if (st == LS_OK) {
+        LST_OK(ls_dist_iterate(dd, &it, &err));
+        in_drain(&me->text, it, me->replicas, 4);
+    }
+    ls_dist_iterator_release(it);
+    ls_dist_dataset_release(dd);
+}
+
+LST_TEST(workers_agree_on_what_they_distribute)
+{
+    static in_worker ws[IN_WORKERS];
+    const ls_input_fn functions[] = {some_dtype, fails_on_one, endless_on_one};
+
+    in_run(2, 1, only_distribute, &functions[0], ws); // other elements
+    in_same(ws[0].text.text, "INVALID_ARGUMENT by -1 ", LST_HERE);
+    in_same(ws[1].text.text, "INVALID_ARGUMENT by -1 ", LST_HERE);
+    in_run(2, 1, only_distribute, &functions[1], ws); // a failure of one
+    in_same(ws[0].text.text, "INVALID_ARGUMENT by 1 ", LST_HERE);
+    in_same(ws[1].text.text, "INVALID_ARGUMENT by -1 ", LST_HERE);
+    in_run(2, 1, only_distribute, &functions[2], ws); // one never ends, the other does
+    in_same(ws[0].text.text, "OK by -1 [0 1] | [2 3] | [] | [] | ...", LST_HERE);
+    in_same(ws[1].text.text, "OK by -1 [0 1] | [2 3] | [0 1] | [2 3] | ...", LST_HERE);
+}
+
+LST_TEST(where_a_worker_stands_is_checked)
+{
+    in_machine m = in_machine_of(1);
+    ls_distribute_options o = LS_DISTRIBUTE_OPTIONS_INIT;
+    ls_comm *comm = NULL;
+    ls_dist_dataset *dd = NULL;
+    ls_error err = LS_ERROR_INIT;
+    ls_dataset *d = d38();
+
+    o.workers = 2;
+    o.worker = 2;
+    LST_FAILS(ls_strategy_distribute(m.s, d, &o, &dd, &err), LS_INVALID_ARGUMENT, err,
+              "worker 2 of 2");
+    LST_OK(ls_comm_self(&comm, &err));
+    o.worker = 1;
+    o.comm = comm;
+    LST_FAILS(ls_strategy_distribute(m.s, d, &o, &dd, &err), LS_INVALID_ARGUMENT, err,
+              "communicator");
+    o.struct_size = 1;
+    LST_FAILS(ls_strategy_distribute(m.s, d, &o, &dd, &err), LS_INVALID_ARGUMENT, err,
+              "INIT");
+    LST_FAILS(ls_strategy_distribute(m.s, d, NULL, NULL, &err), LS_INVALID_ARGUMENT, err,
+              "NULL");
+    LST_CHECK(dd == NULL);
+    ls_comm_release(comm);
+    ls_dataset_release(d);
+    in_machine_end(&m);
+}
+
+LST_MAIN(LST_CASE(d34_d35_replica_r_of_worker_w_gets_piece_w_plus_w_times_r),
+         LST_CASE(d36_to_d40_workers_without_data_keep_step),
+         LST_CASE(d41_workers_shuffle_alike),
+         LST_CASE(unseeded_shuffles_are_one_order_on_all_workers),
+         LST_CASE(shared_seeds_are_another_pair_for_every_shuffle),
+         LST_CASE(d44_every_row_is_somewhere_once),
+         LST_CASE(a_failure_of_one_worker_is_told_to_all_and_loses_nothing),
+         LST_CASE(after_the_end_nobody_is_waited_for),
+         LST_CASE(workers_agree_on_what_they_distribute),
+         LST_CASE(where_a_worker_stands_is_checked))

@@ -1,0 +1,294 @@
+/* A dataset of global batches, cut and shared out for the replicas of this worker. */
+#include "input/input.h"
+
+ls_dist_dataset *ls_dist_dataset_retain(ls_dist_dataset *d)
+{
+    if (d != NULL) {
+        atomic_fetch_add(&d->refs, 1);
+    }
+    return d;
+}
+
+void ls_dist_dataset_release(ls_dist_dataset *d)
+{
+    if (d == NULL || atomic_fetch_sub(&d->refs, 1) != 1) {
+        return;
+    }
+    for (int i = 0; i < d->npipelines; i++) {
+        ls_dataset_release(d->pipelines[i]);
+    }
+    lsi_free(d->pipelines);
+    ls_dataset_release(d->original);
+    ls_spec_release(d->spec);
+    ls_spec_release(d->stand);
+    ls_strategy_release(d->strategy);
+    lsi_free(d);
+}
+
+int64_t ls_dist_cardinality(const ls_dist_dataset *d)
+{
+    return d == NULL ? LS_UNKNOWN_SIZE : d->cardinality;
+}
+
+ls_spec *ls_dist_spec(const ls_dist_dataset *d, bool *wrapped)
+{
+    if (wrapped != NULL) {
+        *wrapped = d != NULL && d->wrapped;
+    }
+    return d == NULL ? NULL : d->spec;
+}
+
+static ls_status refuse(const char *what, const char *why, ls_error *err)
+{
+    return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "%s: %s", what, why);
+}
+
+/* Which of how many workers this is, and how many replicas there are of all. */
+static ls_status stand(const char *what, ls_dist_dataset *dd,
+                       const ls_distribute_options *opts, ls_error *err)
+{
+    const ls_strategy *s = dd->strategy;
+
+    dd->comm = opts->comm;
+    dd->workers = opts->workers;
+    dd->worker = opts->worker;
+    if (opts->workers == 0) {
+        dd->workers = opts->comm != NULL ? ls_comm_size(opts->comm) : 1;
+        dd->worker = opts->comm != NULL ? ls_comm_rank(opts->comm) : 0;
+    }
+    if (dd->workers < 1 || dd->worker < 0 || dd->worker >= dd->workers) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "%s: there is no worker %d of %d", what, dd->worker,
+                             dd->workers);
+    }
+    if (dd->comm != NULL &&
+        (ls_comm_size(dd->comm) != dd->workers || ls_comm_rank(dd->comm) != dd->worker)) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "%s: worker %d of %d, but its communicator has rank %d of "
+                             "%d; give the communicator of the workers",
+                             what, dd->worker, dd->workers, ls_comm_rank(dd->comm),
+                             ls_comm_size(dd->comm));
+    }
+    const int here = s->replicas > dd->local ? s->replicas : dd->local * dd->workers;
+    dd->total = opts->total_replicas > 0 ? opts->total_replicas : here;
+    if (dd->total % dd->workers != 0 || dd->total / dd->workers != dd->local) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                             "%s: %d replicas in sync are not %d on each of %d workers",
+                             what, dd->total, dd->local, dd->workers);
+    }
+    return LS_OK;
+}
+
+ls_status lsi_dist_create(const char *what, ls_strategy *s,
+                          const ls_distribute_options *opts, ls_dist_dataset **out,
+                          ls_error *err)
+{
+    static const ls_distribute_options none = LS_DISTRIBUTE_OPTIONS_INIT;
+    ls_dist_dataset *dd;
+    ls_status st;
+
+    if (opts != NULL && opts->struct_size < sizeof *opts) {
+        return refuse(what, "start the options from LS_DISTRIBUTE_OPTIONS_INIT", err);
+    }
+    dd = lsi_alloc(1, sizeof *dd);
+    if (dd == NULL) {
+        return lsi_fail_memory(err, what, sizeof *dd);
+    }
+    // The default strategy has nobody to share with, whatever the options say.
+    opts = opts == NULL || s->ops->kind == LSI_DEFAULT ? &none : opts;
+    atomic_init(&dd->refs, 1);
+    dd->strategy = ls_strategy_retain(s);
+    dd->local = s->local > 0 ? s->local : 1;
+    dd->buffer = opts->per_replica_buffer == 0 ? 1 : LSI_MAX(opts->per_replica_buffer, 0);
+    dd->on_host = opts->keep_on_host || s->local == 0;
+    dd->cardinality = LS_UNKNOWN_SIZE;
+    st = stand(what, dd, opts, err);
+    if (st != LS_OK) {
+        ls_dist_dataset_release(dd);
+        return st;
+    }
+    dd->wrapped = dd->total > 1;
+    *out = dd;
+    return LS_OK;
+}
+
+/* One replica in all has nobody to keep step with; several do not lose what is left. */
+static bool keeps_step(const ls_dist_dataset *dd)
+{
+    return dd->strategy->ops->kind == LSI_MIRRORED ||
+           dd->strategy->ops->kind == LSI_CENTRAL_STORAGE || dd->workers > 1;
+}
+
+ls_status lsi_dist_describe(ls_dist_dataset *dd, const ls_dataset *original,
+                            const ls_spec *spec, ls_error *err)
+{
+    dd->cardinality = original->cardinality;
+    dd->partial = keeps_step(dd) && original->cardinality != LS_INFINITE &&
+                  (dd->workers > 1 || !lsi_spec_is_static(original->spec));
+    dd->stand = ls_spec_retain((ls_spec *)spec);
+    if (dd->partial && dd->workers > 1) {
+        return lsi_spec_open_rows(spec, &dd->spec, err);
+    }
+    dd->spec = ls_spec_retain((ls_spec *)spec);
+    return LS_OK;
+}
+
+/* Batches in parts for the replicas, still for one worker that reads everything. */
+static ls_status cut(const ls_dist_dataset *dd, ls_dataset *d, ls_dataset **out,
+                     ls_error *err)
+{
+    int64_t batch = -1;
+    int64_t *sizes;
+    ls_status st = lsi_batch_size(d, &batch, err);
+
+    if (st != LS_OK) {
+        return st;
+    }
+    if (batch < 0) {
+        d = lsi_dataset_legacy_rebatch(ls_dataset_retain(d), dd->total);
+        return lsi_graph_made(ls_dataset_prefetch(d, dd->local), out, err);
+    }
+    sizes = lsi_alloc((size_t)dd->total, sizeof *sizes);
+    if (sizes == NULL) {
+        return lsi_fail_memory(err, "distribute", (size_t)dd->total * sizeof *sizes);
+    }
+    st = ls_batch_sizes(batch, dd->workers, dd->local, dd->worker, sizes, err);
+    if (st == LS_OK) {
+        d = ls_dataset_rebatch(ls_dataset_retain(d), sizes, (size_t)dd->total, false);
+        st = lsi_graph_made(ls_dataset_prefetch(d, dd->local), out, err);
+    }
+    lsi_free(sizes);
+    return st;
+}
+
+/* The pipeline of this worker into dd->pipelines[0]. `d` is a graph of our own. */
+static ls_status build(ls_dist_dataset *dd, ls_dataset *d, ls_error *err)
+{
+    const lsi_sharding how = {dd->workers, dd->worker, dd->total, d->options.auto_shard,
+                              &dd->too_few};
+    ls_dataset *parts = NULL;
+    ls_status st = LS_OK;
+
+    dd->wanting = dd->workers;
+    dd->prefetched = dd->total > 1;
+    if (dd->total > 1) {
+        st = cut(dd, d, &parts, err);
+    } else {
+        parts = ls_dataset_retain(d);
+    }
+    if (st == LS_OK) { // sharding does not change what is declared
+        st = lsi_dist_describe(dd, d, parts->spec, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_auto_shard(parts, &how, &dd->pipelines[0], err);
+    }
+    if (st == LS_OK && dd->workers > 1) {
+        st = lsi_graph_part_caches(&dd->pipelines[0], dd->workers, dd->worker, err);
+    }
+    ls_dataset_release(parts);
+    return st;
+}
+
+static ls_status distribute(ls_dist_dataset *dd, ls_dataset *d, ls_error *err)
+{
+    ls_dataset *own = NULL;
+    ls_status st = ls_dataset_status(d, err);
+
+    if (st == LS_OK && dd->strategy->ops->kind == LSI_DEFAULT) {
+        dd->pipelines[0] = ls_dataset_retain(d);
+        return lsi_dist_describe(dd, d, d->spec, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_graph_made(lsi_dataset_clone(d), &own, err);
+    }
+    if (st == LS_OK) {
+        st = build(dd, own, err);
+        dd->original = lsi_spec_is_open(d->spec) ? ls_dataset_retain(d) : NULL;
+    }
+    ls_dataset_release(own);
+    return lsi_dist_agree(dd, st, true, err);
+}
+
+ls_status ls_strategy_distribute(ls_strategy *s, ls_dataset *d,
+                                 const ls_distribute_options *opts, ls_dist_dataset **out,
+                                 ls_error *err)
+{
+    ls_dist_dataset *dd = NULL;
+    ls_status st;
+
+    if (s == NULL || out == NULL) {
+        return refuse("distribute", "an argument is NULL", err);
+    }
+    st = lsi_dist_create("distribute", s, opts, &dd, err);
+    if (st != LS_OK) {
+        return st;
+    }
+    if (opts != NULL && opts->replication != LS_PER_WORKER &&
+        s->ops->kind != LSI_DEFAULT) {
+        ls_dist_dataset_release(dd);
+        return lsi_fail(err, LS_UNIMPLEMENTED, -1,
+                        "distribute: batches are cut by the worker; an input a replica "
+                        "(LS_PER_REPLICA_INPUT) takes "
+                        "ls_strategy_distribute_from_function()");
+    }
+    dd->pipelines = lsi_alloc(1, sizeof(ls_dataset *));
+    dd->npipelines = dd->pipelines != NULL ? 1 : 0;
+    st =
+        dd->pipelines != NULL
+            ? distribute(dd, d, err)
+            : lsi_dist_agree(dd, lsi_fail_memory(err, "distribute", sizeof(ls_dataset *)),
+                             false, err);
+    if (st != LS_OK) {
+        ls_dist_dataset_release(dd);
+        return st;
+    }
+    *out = dd;
+    return LS_OK;
+}
+
+/* Shards all pipelines into `made`, or none. */
+static ls_status shard_all(const ls_dist_dataset *d, int shards, int index,
+                           ls_dataset **made, int64_t *few, ls_error *err)
+{
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < d->npipelines && st == LS_OK; i++) {
+        const lsi_sharding how = {shards, index, 1, d->pipelines[i]->options.auto_shard,
+                                  few};
+
+        st = lsi_auto_shard(d->pipelines[i], &how, &made[i], err);
+    }
+    return st;
+}
+
+ls_status ls_dist_auto_shard(ls_dist_dataset *d, int shards, int index, ls_error *err)
+{
+    ls_dataset **made;
+    ls_status st;
+    int64_t few = 0;
+
+    if (d == NULL || d->npipelines == 0) {
+        return refuse("auto-shard",
+                      d == NULL ? "the dataset is NULL"
+                                : "a callable has no pipeline to shard",
+                      err);
+    }
+    made = lsi_alloc((size_t)d->npipelines, sizeof(ls_dataset *));
+    if (made == NULL) {
+        return lsi_fail_memory(err, "auto-shard", sizeof(ls_dataset *));
+    }
+    st = shard_all(d, shards, index, made, &few, err);
+    if (st == LS_OK) {
+        d->cardinality = made[0]->cardinality;
+    }
+    if (st == LS_OK && few > 0) {
+        d->too_few = few;
+        d->wanting = shards;
+    }
+    for (int i = 0; i < d->npipelines; i++) {
+        ls_dataset_release(st == LS_OK ? d->pipelines[i] : made[i]);
+        d->pipelines[i] = st == LS_OK ? made[i] : d->pipelines[i];
+    }
+    lsi_free(made);
+    return st;
+}

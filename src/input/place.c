@@ -1,0 +1,52 @@
+/* Values on the device of the replica they are for. */
+#include "input/input.h"
+
+#include <string.h>
+
+/*
+ * Logical CPU devices share their memory, so that arriving on one is a new name for the
+ * same bytes. Small tensors carry their bytes with them.
+ */
+static ls_tensor *on_device(ls_tensor *t, ls_device *device)
+{
+    const ls_shape shape = ls_tensor_shape(t);
+    ls_tensor *v = lsi_tensor_view(t, (ls_dtype)t->dtype, &shape, 0);
+
+    if (v == NULL) {
+        return NULL;
+    }
+    if (t->data == (void *)t->small) { // a string keeps its bytes alive by a buffer
+        memcpy(v->small, t->small, sizeof v->small);
+        v->data = v->small;
+    }
+    v->device = device;
+    return v;
+}
+
+static ls_status place(ls_value *leaf, void *user, ls_value **out, ls_error *err)
+{
+    ls_device *device = user;
+    ls_tensor *t = ls_value_as_tensor(leaf);
+    ls_status st;
+
+    if (t == NULL || t->device == device || t->values != NULL) {
+        *out = ls_value_retain(leaf);
+        return LS_OK;
+    }
+    ls_tensor *v = on_device(t, device);
+    if (v == NULL) {
+        return lsi_fail_memory(err, "a replica's part", sizeof *v);
+    }
+    st = ls_value_tensor(v, out, err);
+    ls_tensor_release(v);
+    return st;
+}
+
+ls_status lsi_value_place(ls_value *v, ls_device *device, ls_value **out, ls_error *err)
+{
+    if (device == NULL) {
+        *out = ls_value_retain(v);
+        return LS_OK;
+    }
+    return ls_value_map(v, place, device, out, err);
+}

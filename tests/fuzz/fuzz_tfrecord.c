@@ -1,0 +1,68 @@
+/*
+ * Files of records, lines and fixed lengths. The first byte chooses the format, the
+ * second when the position is saved; with `repair` the checksums are made right, so that
+ * the lengths behind them are reached.
+ */
+#include "data/file_stream.h"
+#include "fuzz.h"
+
+enum { RECORDS, REPAIRED, LINES, FIXED };
+
+static void repair(uint8_t *p, size_t len)
+{
+    while (len >= 16) {
+        uint64_t n = lsi_le64(p);
+
+        lsi_put_le32(p + 8, lsi_crc32c_masked(p, 8));
+        if (n > len - 16) {
+            return; // a length that lies stays
+        }
+        lsi_put_le32(p + 12 + n, lsi_crc32c_masked(p + 12, (size_t)n));
+        p += 16 + n;
+        len -= 16 + (size_t)n;
+    }
+}
+
+static ls_dataset *open_as(int format, const char *const *names, const ls_read_options *o)
+{
+    switch (format) {
+    case LINES:
+        return ls_dataset_text_files(names, 2, o);
+    case FIXED:
+        return ls_dataset_fixed_files(names, 2, 3, 1, 2, o);
+    default:
+        return ls_dataset_tfrecord_files(names, 2, o);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const compressions[] = {"", "ZLIB", "GZIP"};
+    ls_read_options o = LS_READ_OPTIONS_INIT;
+    const char *names[2];
+    ls_dataset *d;
+    int format;
+
+    if (size < 2) {
+        return 0;
+    }
+    o.compression = compressions[data[0] % 3];
+    o.buffer = 1; // as small as it gets
+    format = data[0] / 3 % 4;
+    if (format == REPAIRED) {
+        uint8_t *copy = malloc(size);
+
+        FUZZ_CHECK(copy != NULL);
+        memcpy(copy, data, size);
+        repair(copy + 2, size - 2);
+        names[0] = names[1] = fuzz_file(copy + 2, size - 2);
+        o.compression = "";
+        free(copy);
+    } else {
+        names[0] = names[1] = fuzz_file(data + 2, size - 2);
+    }
+    d = open_as(format, names, &o);
+    fuzz_read(ls_dataset_retain(d), data[1] % 16);
+    fuzz_read(ls_dataset_skip(d, data[1] % 5), data[1] % 16);
+    return 0;
+}

@@ -1,0 +1,416 @@
+/* What a case gave against what its line expects, by the rules of the suite. */
+#include "input_machine.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct judge {
+    double rtol;
+    bool workers; /* events are a list a worker */
+    bool unordered, empty_tail, end_or_error;
+    char *note;
+    size_t size;
+} judge;
+
+static bool differ(const judge *j, const json_t *want, const json_t *got, const char *fmt,
+                   ...) LS_PRINTF(4, 5);
+
+static bool differ(const judge *j, const json_t *want, const json_t *got, const char *fmt,
+                   ...)
+{
+    char *w = json_dumps(want, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+    char *g =
+        got == NULL ? NULL : json_dumps(got, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+    char where[120];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(where, sizeof where, fmt, args);
+    va_end(args);
+    (void)snprintf(j->note, j->size, "%s: expected %.650s, got %.650s", where,
+                   w == NULL ? "?" : w, g == NULL ? "nothing" : g);
+    free(w);
+    free(g);
+    return false;
+}
+
+/* ---- values ---- */
+
+static bool error_agrees(const json_t *want, const json_t *got)
+{
+    const char *message = json_string_value(json_object_get(got, "message"));
+    const json_t *mentions = json_object_get(want, "mentions");
+
+    if (message == NULL ||
+        !json_equal(json_object_get(want, "code"), json_object_get(got, "code"))) {
+        return false;
+    }
+    for (size_t i = 0; i < json_array_size(mentions); i++) {
+        const char *word = json_string_value(json_array_get(mentions, i));
+
+        if (word == NULL || strstr(message, word) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool agrees(const json_t *want, const json_t *got, double rtol);
+
+static bool array_agrees(const json_t *want, const json_t *got, double rtol)
+{
+    const size_t n = json_array_size(want);
+
+    for (size_t i = 0; i < n; i++) {
+        if (!agrees(json_array_get(want, i), json_array_get(got, i), rtol)) {
+            return false;
+        }
+    }
+    return json_array_size(got) == n;
+}
+
+static bool object_agrees(const json_t *want, const json_t *got, double rtol)
+{
+    const json_t *error = json_object_get(want, "error");
+    const char *key;
+    json_t *value;
+
+    if (error != NULL && json_object_get(got, "error") != NULL) {
+        return error_agrees(error, json_object_get(got, "error"));
+    }
+    // Reading a key does not change the object, whatever the iterator's type says.
+    json_object_foreach((json_t *)(uintptr_t)want, key, value)
+    {
+        const json_t *other = json_object_get(got, key);
+
+        if (other == NULL || !agrees(value, other, rtol)) {
+            return false;
+        }
+    }
+    return json_object_size(want) == json_object_size(got);
+}
+
+static bool agrees(const json_t *want, const json_t *got, double rtol)
+{
+    if (json_is_number(want) && json_is_number(got) &&
+        (json_is_real(want) || json_is_real(got))) {
+        const double w = json_number_value(want);
+
+        return fabs(w - json_number_value(got)) <= rtol + rtol * fabs(w);
+    }
+    if (want == NULL || got == NULL || json_typeof(want) != json_typeof(got)) {
+        return false;
+    }
+    if (json_is_array(want)) {
+        return array_agrees(want, got, rtol);
+    }
+    return json_is_object(want) ? object_agrees(want, got, rtol) : json_equal(want, got);
+}
+
+/* ---- events ---- */
+
+static bool is_word(const json_t *event, const char *word)
+{
+    const char *text = json_string_value(event);
+
+    return text != NULL && strcmp(text, word) == 0;
+}
+
+static bool is_error(const json_t *event)
+{
+    return json_object_get(event, "error") != NULL;
+}
+
+/* Where another worker failed TensorFlow waits for ever; no data is all we promise. */
+static bool event_agrees(const judge *j, const json_t *want, const json_t *got)
+{
+    return is_word(want, "peer") ? is_word(got, "end") || is_error(got)
+                                 : agrees(want, got, j->rtol);
+}
+
+/* Each event of one list stands in the other, as often; the last ones agree. */
+static bool same_events(const judge *j, const json_t *want, const json_t *got)
+{
+    const size_t n = json_array_size(want);
+    bool *used = calloc(n + 1, sizeof *used);
+    bool same = used != NULL && json_array_size(got) == n && n > 0 &&
+                event_agrees(j, json_array_get(want, n - 1), json_array_get(got, n - 1));
+
+    for (size_t i = 0; same && i + 1 < n; i++) {
+        size_t k = 0;
+
+        while (k + 1 < n && (used[k] || !event_agrees(j, json_array_get(want, i),
+                                                      json_array_get(got, k)))) {
+            k++;
+        }
+        same = k + 1 < n;
+        used[k] = true;
+    }
+    free(used);
+    return same;
+}
+
+static bool list_agrees(const judge *j, const json_t *want, const json_t *got,
+                        const char *where, size_t worker)
+{
+    const size_t n = json_array_size(want), m = json_array_size(got);
+
+    if (j->unordered) {
+        return same_events(j, want, got) ||
+               differ(j, want, got, "%s, in any order", where);
+    }
+    for (size_t i = 0; i < n || i < m; i++) {
+        const json_t *w = json_array_get(want, i), *g = json_array_get(got, i);
+
+        if (w == NULL || g == NULL || !event_agrees(j, w, g)) {
+            return differ(j, w == NULL ? json_null() : w, g, "%s, worker %zu, event %zu",
+                          where, worker, i);
+        }
+    }
+    return true;
+}
+
+/* Does the step consist of batches without rows only. */
+static bool is_empty(const json_t *x)
+{
+    const json_t *shape = json_object_get(x, "shape");
+    const char *key;
+    json_t *value;
+
+    if (json_is_array(x)) {
+        bool all = true;
+
+        for (size_t i = 0; i < json_array_size(x); i++) {
+            all = all && is_empty(json_array_get(x, i));
+        }
+        return all;
+    }
+    if (shape != NULL) {
+        return json_array_size(shape) > 0 &&
+               json_integer_value(json_array_get(shape, 0)) == 0;
+    }
+    if (!json_is_object(x) || is_error(x) || json_object_get(x, "sparse") != NULL) {
+        return false;
+    }
+    json_object_foreach((json_t *)(uintptr_t)x, key, value)
+    {
+        if (!is_empty(value)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Takes the empty steps before the end away, where every worker has one. */
+static json_t *without_tail(const json_t *workers)
+{
+    json_t *out = json_deep_copy(workers);
+    bool more = json_array_size(out) > 0;
+
+    while (more) {
+        for (size_t w = 0; w < json_array_size(out); w++) {
+            const json_t *events = json_array_get(out, w);
+            const size_t n = json_array_size(events);
+
+            more = more && n > 1 && is_word(json_array_get(events, n - 1), "end") &&
+                   is_empty(json_array_get(events, n - 2));
+        }
+        for (size_t w = 0; more && w < json_array_size(out); w++) {
+            json_t *events = json_array_get(out, w);
+
+            (void)json_array_remove(events, json_array_size(events) - 2);
+        }
+    }
+    return out;
+}
+
+static bool is_invalid_argument(const json_t *event)
+{
+    return is_word(json_object_get(json_object_get(event, "error"), "code"),
+                   "INVALID_ARGUMENT");
+}
+
+/* The too-few-files error at once, on every worker. */
+static bool failed_early(const json_t *workers)
+{
+    const size_t n = json_array_size(workers);
+
+    for (size_t w = 0; w < n; w++) {
+        if (!is_invalid_argument(json_array_get(json_array_get(workers, w), 0))) {
+            return false;
+        }
+    }
+    return n > 0;
+}
+
+static bool workers_agree(const judge *j, const json_t *want, const json_t *got,
+                          const char *where)
+{
+    const size_t n = json_array_size(want);
+    bool agree = json_array_size(got) == n;
+    json_t *w, *g;
+
+    if (j->end_or_error && failed_early(got)) {
+        return true;
+    }
+    if (!agree) {
+        return differ(j, want, got, "%s", where);
+    }
+    w = j->empty_tail ? without_tail(want) : json_deep_copy(want);
+    g = j->empty_tail ? without_tail(got) : json_deep_copy(got);
+    for (size_t i = 0; agree && i < n; i++) {
+        agree = list_agrees(j, json_array_get(w, i), json_array_get(g, i), where, i);
+    }
+    json_decref(w);
+    json_decref(g);
+    return agree;
+}
+
+/* One epoch; without workers it is the list of the only one. */
+static bool epoch_agrees(const judge *j, const json_t *want, const json_t *got,
+                         const char *where)
+{
+    json_t *w, *g;
+    bool agree;
+
+    if (j->workers) {
+        return workers_agree(j, want, got, where);
+    }
+    w = json_pack("[O]", want);
+    g = json_pack("[O]", got);
+    agree = w != NULL && g != NULL && workers_agree(j, w, g, where);
+    json_decref(w);
+    json_decref(g);
+    return agree;
+}
+
+static bool epochs_agree(const judge *j, const json_t *want, const json_t *got)
+{
+    const size_t n = json_array_size(want);
+
+    for (size_t i = 0; i < n; i++) {
+        char where[40];
+
+        (void)snprintf(where, sizeof where, "epoch %zu", i);
+        if (!epoch_agrees(j, json_array_get(want, i), json_array_get(got, i), where)) {
+            return false;
+        }
+    }
+    return json_array_size(got) == n || differ(j, want, got, "epochs");
+}
+
+/* ---- errors before the first element ---- */
+
+/*
+ * Does a worker begin with a failure that agrees with `error`, and every other one with
+ * any, or without data. `ours`: the epoch is what we gave and the error the line's; else
+ * the other way round, and nothing may come after.
+ */
+static bool begins_with(const judge *j, const json_t *epoch, const json_t *error,
+                        bool ours)
+{
+    const size_t n = j->workers ? json_array_size(epoch) : 1;
+    bool found = false;
+
+    for (size_t w = 0; w < n; w++) {
+        const json_t *events = j->workers ? json_array_get(epoch, w) : epoch;
+        const json_t *first = json_array_get(events, 0);
+        const json_t *other = json_object_get(first, "error");
+
+        if (other != NULL) {
+            found =
+                found || (ours ? error_agrees(error, other) : error_agrees(other, error));
+        } else if (!is_word(first, ours ? "end" : "peer")) {
+            return false;
+        }
+        if (!ours && json_array_size(events) != 1) {
+            return false;
+        }
+    }
+    return found;
+}
+
+/* The line's failure came before there was an iterator, ours with its first element. */
+static bool failed_later(const judge *j, const json_t *error, const json_t *got)
+{
+    return begins_with(j, json_array_get(json_object_get(got, "epochs"), 0), error, true);
+}
+
+/* The other way round. */
+static bool failed_sooner(const judge *j, const json_t *want, const json_t *error)
+{
+    const json_t *epochs = json_object_get(want, "epochs");
+    const size_t n = json_array_size(epochs);
+
+    for (size_t i = 0; i < n; i++) {
+        if (!begins_with(j, json_array_get(epochs, i), error, false)) {
+            return false;
+        }
+    }
+    return n > 0;
+}
+
+/* ---- answers ---- */
+
+static bool has_tag(const json_t *line, const char *tag)
+{
+    const json_t *tags = json_object_get(line, "tags");
+
+    for (size_t i = 0; i < json_array_size(tags); i++) {
+        if (is_word(json_array_get(tags, i), tag)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool part_agrees(const judge *j, const char *key, const json_t *want,
+                        const json_t *got)
+{
+    if (strcmp(key, "epochs") == 0) {
+        return epochs_agree(j, want, got);
+    }
+    if (strcmp(key, "before") == 0 || strcmp(key, "after") == 0 ||
+        strcmp(key, "next_epoch") == 0) {
+        return epoch_agrees(j, want, got, key);
+    }
+    return agrees(want, got, j->rtol) || differ(j, want, got, "%s", key);
+}
+
+bool input_agrees(const json_t *line, const json_t *got, char *note, size_t size)
+{
+    const json_t *want = json_object_get(line, "expect");
+    const json_t *kase = json_object_get(line, "case");
+    const json_t *tolerance = json_object_get(line, "rtol");
+    const json_t *theirs = json_object_get(want, "error");
+    const json_t *ours = json_object_get(got, "error");
+    judge j = {.rtol = json_is_number(tolerance) ? json_number_value(tolerance) : 1e-6,
+               .workers = json_object_get(kase, "topology") != NULL,
+               .unordered = has_tag(line, "unordered"),
+               .empty_tail = has_tag(line, "empty_tail"),
+               .end_or_error = has_tag(line, "end_or_error"),
+               .size = size};
+    const char *key;
+    json_t *value;
+
+    j.note = note;
+    if (theirs != NULL) {
+        return (ours != NULL ? error_agrees(theirs, ours)
+                             : failed_later(&j, theirs, got)) ||
+               differ(&j, want, got, "the answer");
+    }
+    if (ours != NULL) {
+        return (j.end_or_error && is_invalid_argument(got)) ||
+               failed_sooner(&j, want, ours) || differ(&j, want, got, "the answer");
+    }
+    json_object_foreach((json_t *)(uintptr_t)want, key, value)
+    {
+        if (!part_agrees(&j, key, value, json_object_get(got, key))) {
+            return false;
+        }
+    }
+    return json_object_size(want) > 0;
+}
