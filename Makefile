@@ -15,13 +15,24 @@ PREFIX ?= /usr/local
 ARGS ?=
 TRAIN = build/release/examples/02_fashion_mnist/train
 LOCKSTEP = build/release/cli/lockstep
+IDX = /usr/share/datasets/fashion-mnist
+SHARDS = build/fashion-mnist
 
 help:
 	@sed -n '3,12s/^# \{0,1\}//p' Makefile
 
-train: release
+train: release $(SHARDS)/.made
+	$(TRAIN) --data $(SHARDS) $(ARGS)
+
+# The images as TFRecord shards, once.
+$(SHARDS)/.made: | release
 	@scripts/deps.sh train
-	$(TRAIN) $(ARGS)
+	@mkdir -p $(SHARDS)
+	$(LOCKSTEP) data convert $(IDX)/train-images-idx3-ubyte.gz $(SHARDS)/train \
+	    --labels $(IDX)/train-labels-idx1-ubyte.gz --shards 4
+	$(LOCKSTEP) data convert $(IDX)/t10k-images-idx3-ubyte.gz $(SHARDS)/t10k \
+	    --labels $(IDX)/t10k-labels-idx1-ubyte.gz
+	@touch $@
 
 test:
 	@scripts/deps.sh build

@@ -29,6 +29,7 @@ int bench_op(const bench_options *o);
 int bench_step(const bench_options *o);
 int bench_replicas(const bench_options *o);
 int bench_collective(const bench_options *o);
+int bench_input(const bench_options *o);
 
 /* Whether `name` is asked for. */
 bool bench_wanted(const bench_options *o, const char *name);

@@ -53,4 +53,5 @@ int cli_unknown(const char *command, const char *what, const char *word,
 
 int cli_info(int argc, char **argv);
 int cli_bench(int argc, char **argv);
+int cli_data(int argc, char **argv);
 #endif

@@ -7,7 +7,8 @@
 
 static const cli_command commands[] = {
     {"info", "show version, devices, modules and settings", cli_info},
-    {"bench", "measure operations, training steps and collectives", cli_bench},
+    {"bench", "measure operations, training steps, collectives and input", cli_bench},
+    {"data", "look at, convert and plan files of samples", cli_data},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

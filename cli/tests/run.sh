@@ -1,18 +1,30 @@
 #!/bin/sh
 # Runs one case and compares: cli/tests/run.sh path/to/lockstep NAME [--update]
 # A line of the expected text may hold * for what differs from machine to machine, and
-# the last one may be ... for whatever follows.
+# the last one may be ... for whatever follows. A case of several lines is as many runs,
+# the last one's status counts, and @TMP is a folder that is gone afterwards.
 set -u
 lockstep=$1
 name=$2
 cd "$(dirname "$0")" || exit 1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+mkdir "$dir/tmp"
 
-# The arguments of a case are words; none of them needs quotes.
-# shellcheck disable=SC2046
-"$lockstep" $(cat "$name.cmd") >"$dir/stdout" 2>"$dir/stderr"
-status=$?
+# The arguments of a case are words; none of them needs quotes, and patterns stay as they
+# are.
+set -f
+cp "$name.cmd" "$dir/cmd"
+[ -s "$dir/cmd" ] || echo >"$dir/cmd"
+while IFS= read -r line || [ -n "$line" ]; do
+    # shellcheck disable=SC2046
+    "$lockstep" $(printf '%s\n' "$line" | sed "s|@TMP|$dir/tmp|g")
+    status=$?
+done <"$dir/cmd" >"$dir/stdout.raw" 2>"$dir/stderr.raw"
+set +f
+for stream in stdout stderr; do
+    sed "s|$dir/tmp|@TMP|g" "$dir/$stream.raw" >"$dir/$stream"
+done
 
 if [ "${3:-}" = --update ]; then
     for stream in stdout stderr; do

@@ -1,0 +1,1 @@
+bench input --json --seconds 0.001

@@ -1,0 +1,1 @@
+bench input --filter lz4

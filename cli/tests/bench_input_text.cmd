@@ -1,0 +1,1 @@
+bench input --filter next --seconds 0.001

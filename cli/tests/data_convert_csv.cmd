@@ -1,0 +1,2 @@
+data convert data/people.csv @TMP/people
+data inspect @TMP/people.tfrecord

@@ -1,0 +1,2 @@
+data convert data/damaged.tfrecord @TMP/x
+data inspect @TMP/x.tfrecord

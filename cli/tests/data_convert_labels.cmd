@@ -1,0 +1,1 @@
+data convert data/images.idx @TMP/x --labels data/people.csv

@@ -1,0 +1,2 @@
+data convert data/people.csv @TMP/people
+data convert @TMP/people.tfrecord @TMP/people.npz

@@ -1,0 +1,1 @@
+data inspect data/images.idx --records 1

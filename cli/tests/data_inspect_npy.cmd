@@ -1,0 +1,1 @@
+data inspect data/too_large.npy --json

@@ -1,0 +1,1 @@
+data inspect data/people.csv --record 2

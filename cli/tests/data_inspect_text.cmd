@@ -1,0 +1,1 @@
+data inspect data/lines-0.txt --records 2

@@ -1,0 +1,1 @@
+data plan data/bad_key.json

@@ -1,0 +1,1 @@
+data plan --files nothing-* --batch 4

@@ -1,0 +1,1 @@
+data plan --batch 4

@@ -1,0 +1,1 @@
+data plan data/pipeline.json --workers 2 --steps 2

@@ -1,0 +1,1 @@
+data plan --files data/lines-*.txt --workers 2
