@@ -248,7 +248,7 @@ static ls_dataset *batches(const char *folder, const char *part, long size,
     ls_dataset *d;
     bool shards;
 
-    (void)snprintf(pattern, sizeof pattern, "%s/%s-*.tfrecord", folder, part);
+    (void)snprintf(pattern, sizeof pattern, "%s/%s*.tfrecord", folder, part);
     shards = has_shards(pattern);
     d = shards ? ls_dataset_tfrecord(pattern) : from_idx(folder, part);
     if (seed != NULL) {
@@ -393,7 +393,7 @@ out:
 static const char help[] =
     "usage: train [options]\n"
     "\n"
-    "  --data DIR     folder of train-*.tfrecord and t10k-*.tfrecord, as `lockstep data\n"
+    "  --data DIR     folder of train*.tfrecord and t10k*.tfrecord, as `lockstep data\n"
     "                 convert` makes them, or of the four IDX files\n"
     "                 (/usr/share/datasets/fashion-mnist)\n"
     "  --epochs N     how often all images are seen (5)\n"
