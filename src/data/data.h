@@ -146,6 +146,12 @@ typedef struct lsi_dataset_ops {
     void (*destroy)(ls_dataset *d);
 
     bool stateful; /* it cannot be saved: a source or function of the user's */
+
+    /* Optional, both: element i, and `n` elements from i on as rows, of a source in memory
+     * whose elements can be reached in any order. */
+    ls_status (*element)(const ls_dataset *d, int64_t i, ls_value **out, ls_error *err);
+    ls_status (*rows)(const ls_dataset *d, int64_t i, int64_t n, lsi_rows *rows,
+                      ls_error *err);
 } lsi_dataset_ops;
 
 /* Every node begins with it; parameters stand behind (see lsi_dataset_new). */
@@ -339,6 +345,16 @@ typedef struct lsi_seeds {
 } lsi_seeds;
 lsi_seeds lsi_seeds_of(const int64_t *op_seed); /* with the thread's global seed */
 lsi_seeds lsi_seeds_drawn(const int64_t *op_seed, bool *drawn); /* nobody gave one */
+
+/* What ls_dataset_set_seed() said on this thread: functions of the user that build
+ * datasets on other threads are to see it. lsi_global_seed_swap() returns the old one. */
+typedef struct lsi_global_seed {
+    bool set;
+    int64_t seed;
+    uint64_t ops; /* built without a seed of their own since */
+} lsi_global_seed;
+lsi_global_seed lsi_global_seed_get(void);
+lsi_global_seed lsi_global_seed_swap(lsi_global_seed s);
 
 typedef struct lsi_philox {
     uint32_t key[2], counter[4], block[4];

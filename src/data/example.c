@@ -129,7 +129,11 @@ static void close_parse(lsi_iterator *it)
 
 static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {next, NULL, skip, save, restore, close_parse};
+    static const lsi_iterator_ops ops = {.next = next,
+                                         .skip = skip,
+                                         .save = save,
+                                         .restore = restore,
+                                         .close = close_parse};
     lsi_iterator *it = NULL;
     ls_status st = lsi_iterator_new(&ops, sizeof(struct parse_iterator), d, &it, err);
 
@@ -205,8 +209,10 @@ static ls_status check_input(const ls_spec *s, int64_t *rows, ls_error *err)
 ls_dataset *ls_dataset_parse_example(ls_dataset *d, const ls_feature *features, size_t n,
                                      int parallel)
 {
-    static const lsi_dataset_ops ops = {"parse_example", iterate, rebuild, destroy,
-                                        false};
+    static const lsi_dataset_ops ops = {.kind = "parse_example",
+                                        .iterate = iterate,
+                                        .rebuild = rebuild,
+                                        .destroy = destroy};
     ls_error err = LS_ERROR_INIT;
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct parse_node), &d, 1);
     struct parse_node *node = (struct parse_node *)made;

@@ -171,6 +171,32 @@ LST_TEST(strings_lie_in_the_records_and_outlive_them)
     LST_CHECK(refuses(hex[1], fix, "a has 4", "2"));
 }
 
+static void note(void *user)
+{
+    ++*(int *)user;
+}
+
+LST_TEST(records_live_as_long_as_the_strings_that_lie_in_them)
+{
+    uint8_t bytes[64];
+    const ls_string s = {(const char *)bytes,
+                         lst_unhex("0a0b0a090a016112040a020a00", bytes, sizeof bytes)};
+    const ls_feature f = {"a", .dtype = LS_STRING};
+    ls_tensor *t = NULL;
+    ls_value *v = NULL;
+    lsi_parser p;
+    int gone = 0;
+
+    LST_OK(lsi_parser_init(&p, &f, 1, NULL));
+    LST_OK(ls_tensor_wrap(NULL, LS_STRING, LS_SCALAR, &s, note, &gone, &t, NULL));
+    LST_OK(lsi_parser_run(&p, t, false, 0, &v, NULL));
+    ls_tensor_release(t);
+    LST_CHECK(gone == 0);
+    ls_value_release(v);
+    LST_CHECK(gone == 1);
+    lsi_parser_clear(&p);
+}
+
 LST_TEST(bytes_become_elements_of_uint8)
 {
     static const uint8_t pixels[] = {1, 2, 3, 4, 5, 255};
@@ -235,6 +261,7 @@ LST_TEST(every_cut_and_every_flipped_bit_is_refused_or_read_within_its_bytes)
         LST_OK(ls_tensor_wrap(NULL, LS_STRING, LS_SCALAR, &s, NULL, NULL, &t, NULL));
         if (lsi_parser_run(&p, t, false, 0, &v, &err) == LS_OK) {
             good++;
+            LST_CHECK(n == len || n == 0); // what was cut is always seen
         } else {
             bad++;
             LST_CHECK(err.code == LS_INVALID_ARGUMENT);
@@ -244,6 +271,7 @@ LST_TEST(every_cut_and_every_flipped_bit_is_refused_or_read_within_its_bytes)
         free(copy);
     }
     LST_CHECK(good > 0 && bad > 100);
+    LST_CHECK(refuses("0a0b0a090a0162120412020d00", all[1], "b is no list", "damaged"));
     lsi_parser_clear(&p);
 }
 
@@ -326,6 +354,7 @@ LST_MAIN(LST_CASE(D98_fixed_features_are_exact_and_may_be_unpacked),
          LST_CASE(D100_an_empty_list_is_not_absent_but_no_kind_is),
          LST_CASE(D99_features_of_any_length_are_sparse_or_padded),
          LST_CASE(strings_lie_in_the_records_and_outlive_them),
+         LST_CASE(records_live_as_long_as_the_strings_that_lie_in_them),
          LST_CASE(bytes_become_elements_of_uint8),
          LST_CASE(every_cut_and_every_flipped_bit_is_refused_or_read_within_its_bytes),
          LST_CASE(many_threads_tell_the_first_wrong_record_and_give_the_same_batch),

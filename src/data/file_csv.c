@@ -265,12 +265,8 @@ static ls_status assemble(struct csv_reader *r, ls_value **out, ls_error *err)
     ls_status st = dev != NULL ? LS_OK : lsi_fail_memory(err, "a device", sizeof *dev);
     size_t made = 0;
 
-    if (st == LS_OK && r->taken != n) {
-        st = lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                      "%s: the record at byte %" PRIu64 " has %zu fields, %zu are needed",
-                      r->base.node->path, stream_of(r)->offset, r->taken, n);
-    }
-    while (made < n && st == LS_OK) {
+    /* Fields are judged in order: a wrong one counts before their wrong number. */
+    while (made < LSI_MIN(n, r->taken) && st == LS_OK) {
         ls_tensor *t = NULL;
 
         st = convert(r, made, dev, &t, err);
@@ -279,6 +275,11 @@ static ls_status assemble(struct csv_reader *r, ls_value **out, ls_error *err)
             ls_tensor_release(t);
         }
         made += st == LS_OK;
+    }
+    if (st == LS_OK && r->taken != n) {
+        st = lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                      "%s: the record at byte %" PRIu64 " has %zu fields, %zu are needed",
+                      r->base.node->path, stream_of(r)->offset, r->taken, n);
     }
     if (st == LS_OK) {
         st = ls_value_tuple(r->values, n, out, err);
@@ -367,7 +368,7 @@ static void destroy(ls_dataset *d)
 }
 
 static const lsi_file_format format = {
-    .node = {"csv", lsi_file_iterate, NULL, destroy, false},
+    .node = {.kind = "csv", .iterate = lsi_file_iterate, .destroy = destroy},
     .begin = begin,
     .element = element,
     .reader_size = sizeof(struct csv_reader),

@@ -1,3 +1,4 @@
+#include "data/file_csv_layout.h"
 #include "data/file_test.h"
 
 #define ONE(name) ((const char *const[]){name})
@@ -145,6 +146,32 @@ LST_TEST(numbers_are_checked_and_large_floats_are_infinite)
     lst_leave(&at);
 }
 
+LST_TEST(short_numbers_are_rounded_as_the_system_rounds_them)
+{
+    const locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    uint64_t seed = 1;
+
+    for (int i = 0; i < 20000; i++) {
+        char text[64];
+        float f = 0, want_f;
+        double d = 0, want_d;
+        const int places = (int)(lst_random(&seed) % 13);
+        const unsigned long long whole =
+            lst_random(&seed) >> (14 + lst_random(&seed) % 48);
+
+        const int n =
+            snprintf(text, sizeof text, "%s%llu.%0*llu", i % 3 == 0 ? "-" : "", whole,
+                     places, (unsigned long long)(lst_random(&seed) % 1000));
+        LST_CHECK(lsi_csv_number(LS_F32, text, (size_t)n, c, &f));
+        LST_CHECK(lsi_csv_number(LS_F64, text, (size_t)n, c, &d));
+        want_f = strtof(text, NULL);
+        want_d = strtod(text, NULL);
+        LST_CHECK(memcmp(&f, &want_f, sizeof f) == 0 &&
+                  memcmp(&d, &want_d, sizeof d) == 0);
+    }
+    freelocale(c);
+}
+
 LST_TEST(columns_are_selected_or_excluded)
 {
     static const int second[] = {1, 3}, backwards[] = {3, 1};
@@ -224,6 +251,7 @@ LST_MAIN(LST_CASE(D94_fields_take_their_defaults_and_a_bad_record_is_one_failure
          LST_CASE(wrong_quotes_spoil_one_record_only),
          LST_CASE(too_few_and_too_many_fields_are_told_with_their_counts),
          LST_CASE(numbers_are_checked_and_large_floats_are_infinite),
+         LST_CASE(short_numbers_are_rounded_as_the_system_rounds_them),
          LST_CASE(columns_are_selected_or_excluded),
          LST_CASE(headers_delimiters_and_absent_values_are_options),
          LST_CASE(defaults_must_be_of_the_columns_kind))

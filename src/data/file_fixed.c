@@ -92,7 +92,7 @@ static ls_status pass(lsi_file_reader *r, ls_error *err)
 }
 
 static const lsi_file_format format = {
-    .node = {"fixed", lsi_file_iterate, NULL, lsi_file_destroy, false},
+    .node = {.kind = "fixed", .iterate = lsi_file_iterate, .destroy = lsi_file_destroy},
     .begin = begin,
     .record = record,
     .pass = pass,

@@ -75,6 +75,14 @@ static const char npz_zip64[] =
     "72273a2046616c73652c20277368617065273a2028332c292c207d20*60.0a000102504b0102"
     "2d032d00*7.210048ea66ec83000000830000000500*11.800100000000782e6e7079504b050"
     "6000000000100010033000000ba0000000000";
+/* Every size and offset of it stands in the fields for large archives. */
+static const char npz_large[] =
+    "504b03042d00*7.210048ea66ecff*8.05001400782e6e7079010010008300*7.8300*7.934e"
+    "554d5059010076007b276465736372273a20277c7531272c2027666f727472616e5f6f726465"
+    "72273a2046616c73652c20277368617065273a2028332c292c207d20*60.0a000102504b0102"
+    "2d002d00*7.210048ea66ecff*8.05001c00*11.ffffffff782e6e7079010018008300*7.830"
+    "0*15.504b06062c00*7.2d002d00*9.0100*7.0100*7.4f00*7.ba00*7.504b0607000000000"
+    "90100*6.01000000504b050600000000ff*12.0000";
 
 static ls_dataset *npy(lst_folder *at, const char *hex)
 {
@@ -156,6 +164,7 @@ LST_TEST(archives_are_dicts_of_arrays_stored_deflated_or_large)
     LST_CHECK(lst_gives(npz(&at, npz_deflated),
                         "{x:0,y:[0 0]} {x:1,y:[0 0]} {x:2,y:[0 0]} {x:3,y:[0 0]}"));
     LST_CHECK(lst_gives(npz(&at, npz_zip64), "{x:0} {x:1} {x:2}"));
+    LST_CHECK(lst_gives(npz(&at, npz_large), "{x:0} {x:1} {x:2}"));
     lst_leave(&at);
 }
 
@@ -186,6 +195,7 @@ LST_TEST(cut_files_are_data_loss)
     cut_everywhere(&at, bytes_3, ls_dataset_npy);
     cut_everywhere(&at, npz_stored, ls_dataset_npz);
     cut_everywhere(&at, npz_deflated, ls_dataset_npz);
+    cut_everywhere(&at, npz_large, ls_dataset_npz);
     lst_leave(&at);
 }
 

@@ -342,7 +342,8 @@ static ls_status grow(struct archive *z, ls_error *err)
     z->keys = keys;
     items = lsi_realloc(z->items, z->room, room, sizeof(ls_value *));
     if (items == NULL) {
-        return lsi_fail_memory(err, "the arrays of an archive", room * sizeof *items);
+        return lsi_fail_memory(err, "the arrays of an archive",
+                               room * sizeof(ls_value *));
     }
     z->items = items;
     z->room = room;

@@ -357,7 +357,12 @@ static void close_reader(lsi_iterator *it)
 
 ls_status lsi_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {next, fill, skip, save, restore, close_reader};
+    static const lsi_iterator_ops ops = {.next = next,
+                                         .fill = fill,
+                                         .skip = skip,
+                                         .save = save,
+                                         .restore = restore,
+                                         .close = close_reader};
     const lsi_file_format *format = (const lsi_file_format *)d->ops; // `node` is first
     const size_t size =
         format->reader_size > 0 ? format->reader_size : sizeof(lsi_file_reader);

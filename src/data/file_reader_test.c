@@ -301,6 +301,8 @@ LST_TEST(a_position_in_files_can_be_saved_and_restored)
     const char *t = lst_text_file(&at, "t", "a\r\nb\n\nc\rd");
     const char *f = lst_text_file(&at, "f", "HEADER012345FOOTER");
     lst_saves(ls_dataset_tfrecord_files(TWO(a, a), 2, NULL), 8);
+    const char *cut = lst_text_file(&at, "cut", "this is no record");
+    lst_saves(ls_dataset_tfrecord_files(TWO(cut, a), 2, NULL), 5);
     lst_saves(ls_dataset_text_files(TWO(t, t), 2, NULL), 9);
     lst_saves(ls_dataset_fixed_files(TWO(f, f), 2, 2, 6, 6, NULL), 7);
     lst_leave(&at);
@@ -336,7 +338,7 @@ LST_TEST(batches_of_records_keep_their_bytes_after_the_iterator_is_gone)
 {
     ls_record_writer *w = NULL;
     ls_iterator *it = NULL;
-    ls_value *batches[25] = {NULL};
+    ls_value *batches[20] = {NULL};
     ls_error err = LS_ERROR_INIT;
     const ls_read_options small = {sizeof small, NULL, 4096, 0};
     char data[900];
@@ -351,21 +353,21 @@ LST_TEST(batches_of_records_keep_their_bytes_after_the_iterator_is_gone)
     }
     LST_OK(ls_record_writer_close(w, &err));
     ls_record_writer_release(w);
-    ls_dataset *d = ls_dataset_batch(ls_dataset_tfrecord_files(ONE(a), 1, &small), 4);
+    ls_dataset *d = ls_dataset_batch(ls_dataset_tfrecord_files(ONE(a), 1, &small), 5);
     LST_OK(ls_dataset_iterate(d, &it, &err));
-    for (int i = 0; i < 25; i++) {
+    for (int i = 0; i < 20; i++) {
         LST_OK(ls_iterator_next(it, &batches[i], &err));
     }
     ls_iterator_release(it);
     ls_dataset_release(d);
     for (size_t i = 0; i < 100; i++) {
-        const ls_string *s = ls_tensor_data(ls_value_as_tensor(batches[i / 4]));
+        const ls_string *s = ls_tensor_data(ls_value_as_tensor(batches[i / 5]));
 
-        s += i % 4;
+        s += i % 5; // four fit in a buffer
         LST_CHECK(s->len == sizeof data - i && s->ptr[0] == (char)('a' + i % 26) &&
                   s->ptr[s->len - 1] == s->ptr[0]);
     }
-    for (int i = 0; i < 25; i++) {
+    for (int i = 0; i < 20; i++) {
         ls_value_release(batches[i]);
     }
     lst_leave(&at);

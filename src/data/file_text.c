@@ -48,7 +48,9 @@ static ls_status record(lsi_file_reader *r, ls_string *out, size_t *tail, ls_err
 }
 
 static const lsi_file_format format = {
-    .node = {"textline", lsi_file_iterate, NULL, lsi_file_destroy, false},
+    .node = {.kind = "textline",
+             .iterate = lsi_file_iterate,
+             .destroy = lsi_file_destroy},
     .record = record,
 };
 

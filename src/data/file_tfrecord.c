@@ -100,7 +100,9 @@ static ls_status pass(lsi_file_reader *r, ls_error *err)
 }
 
 static const lsi_file_format format = {
-    .node = {"tfrecord", lsi_file_iterate, NULL, lsi_file_destroy, false},
+    .node = {.kind = "tfrecord",
+             .iterate = lsi_file_iterate,
+             .destroy = lsi_file_destroy},
     .record = record,
     .pass = pass,
 };

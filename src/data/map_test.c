@@ -60,17 +60,43 @@ struct crowd {
 static ls_value *meet(ls_context *c, ls_value *x, void *user)
 {
     struct crowd *crowd = user;
-    const lsi_deadline soon = lsi_deadline_in_ms(20000);
+    const lsi_deadline late = lsi_deadline_in_ms(20000);
 
-    (void)c;
     lsi_mutex_lock(&crowd->lock);
     crowd->here++;
     crowd->most = LSI_MAX(crowd->most, crowd->here);
     lsi_cond_broadcast(&crowd->more);
-    while (crowd->most < crowd->want && lsi_cond_wait(&crowd->more, &crowd->lock, soon)) {
+    while (crowd->most < crowd->want && lsi_cond_wait(&crowd->more, &crowd->lock, late)) {
     }
     crowd->here--;
+    if (crowd->most < crowd->want) {
+        (void)(ls_context_fail)(c, LS_DEADLINE_EXCEEDED, "nobody else came");
+    }
     lsi_mutex_unlock(&crowd->lock);
+    return x;
+}
+
+/*
+ * The call of 0, the consumer's own, lasts until that of 1 begins, which is then on a
+ * thread; and that lasts until 4 begins, so 2 and 3 are done before it.
+ */
+static ls_value *late_one(ls_context *c, ls_value *x, void *user)
+{
+    struct crowd *crowd = user;
+    const int64_t i = *(const int64_t *)ls_tensor_data(ls_value_as_tensor(x));
+    const lsi_deadline late = lsi_deadline_in_ms(20000);
+
+    (void)c;
+    lsi_mutex_lock(&crowd->lock);
+    crowd->most = LSI_MAX(crowd->most, (int)i);
+    lsi_cond_broadcast(&crowd->more);
+    while (i < 2 && crowd->most < (i == 0 ? 1 : 4) &&
+           lsi_cond_wait(&crowd->more, &crowd->lock, late)) {
+    }
+    lsi_mutex_unlock(&crowd->lock);
+    if (i == 1) {
+        lsi_sleep_ns(30000000); // a consumer that took the others first would be seen to
+    }
     return x;
 }
 
@@ -159,6 +185,18 @@ LST_TEST(calls_go_on_at_once)
     // the consumer counts for one
     LST_CHECK(lst_gives(map_of(lst_range(8), meet, &crowd, 4, false), "0 1 2 3 4 5 6 7"));
     LST_CHECK(crowd.most >= 2);
+    lsi_cond_destroy(&crowd.more);
+    lsi_mutex_destroy(&crowd.lock);
+}
+
+LST_TEST(what_is_done_early_waits_for_its_turn)
+{
+    struct crowd crowd = {.most = lsi_input_threads() > 1 ? 0 : 4}; // alone: no waiting
+
+    lsi_mutex_init(&crowd.lock);
+    lsi_cond_init(&crowd.more);
+    LST_CHECK(
+        lst_gives(map_of(lst_range(8), late_one, &crowd, 2, false), "0 1 2 3 4 5 6 7"));
     lsi_cond_destroy(&crowd.more);
     lsi_mutex_destroy(&crowd.lock);
 }
@@ -299,7 +337,7 @@ LST_MAIN(LST_CASE(a_map_gives_one_element_for_each_in_their_order),
          LST_CASE(a_function_cannot_end_a_dataset),
          LST_CASE(failures_of_the_input_keep_their_place_in_a_parallel_map),
          LST_CASE(an_unordered_map_gives_every_element_once),
-         LST_CASE(calls_go_on_at_once),
+         LST_CASE(calls_go_on_at_once), LST_CASE(what_is_done_early_waits_for_its_turn),
          LST_CASE(an_iterator_of_a_parallel_map_may_be_left_anywhere),
          LST_CASE(parallel_maps_stand_above_each_other),
          LST_CASE(a_declared_spec_is_the_spec_and_is_enforced),

@@ -326,6 +326,9 @@ ls_status lsi_parallel_map_iterate(ls_dataset *d, lsi_iterator **out, ls_error *
     m->node = node;
     m->calls = node->parallel == LS_AUTOTUNE ? lsi_input_threads() : node->parallel;
     m->calls = LSI_MIN(m->calls, MOST_CALLS);
+    if (d->options.threads > 0) {
+        m->calls = LSI_MIN(m->calls, d->options.threads);
+    }
     m->limit = 2 * (size_t)m->calls;
     m->room = ROOM; // a state fits that was saved where there are more threads
     lsi_mutex_init(&m->lock);

@@ -76,6 +76,7 @@ LST_TEST(a_producer_reads_ahead_as_far_as_the_buffer_goes)
     LST_CHECK(g.calls == 0); // nothing before it is asked for
     LST_CHECK(lst_put_next(&t, it));
     LST_CHECK(wait_for(&g, 5)); // one for us and four ahead
+    lsi_sleep_ns(20000000);     // a producer that went on would be seen to
     ls_iterator_release(it);
     LST_CHECK(g.calls == 5);
     ls_dataset_release(d);
@@ -151,6 +152,63 @@ static ls_dataset *direct(void)
 
 LST_TEST(D104_what_was_produced_and_not_consumed_is_saved)
 {
+    struct gauge g = {.calls = 0};
+    ls_dataset *d[2] = {NULL, NULL};
+    ls_iterator *it[2] = {NULL, NULL};
+    ls_value *state = NULL;
+    lst_text first = {{0}, 0};
+
+    lsi_mutex_init(&g.lock);
+    lsi_cond_init(&g.more);
+    for (int i = 0; i < 2; i++) {
+        d[i] = ls_dataset_prefetch(ls_dataset_map(lst_range(10), count, &g, NULL), 4);
+        LST_OK(ls_dataset_iterate(d[i], &it[i], NULL));
+    }
+    for (int i = 0; i < 3; i++) {
+        LST_CHECK(lst_put_next(&first, it[0]));
+    }
+    LST_CHECK(wait_for(&g, 7)); // three for us and four ahead: the producer is idle
+    LST_OK(ls_iterator_save(it[0], &state, NULL));
+    LST_OK(ls_iterator_restore(it[1], state, NULL));
+    for (int i = 0; i < 2; i++) {
+        lst_text rest = {{0}, 0};
+
+        lst_put_rest(&rest, it[i], 60);
+        LST_CHECK(lst_same(&rest, "3 4 5 6 7 8 9"));
+        ls_iterator_release(it[i]);
+        ls_dataset_release(d[i]);
+    }
+    ls_value_release(state);
+    lsi_cond_destroy(&g.more);
+    lsi_mutex_destroy(&g.lock);
+}
+
+LST_TEST(a_position_saved_while_the_producer_runs_is_exact)
+{
+    ls_dataset *d = ls_dataset_prefetch(lst_range(300), 8);
+    ls_iterator *from = NULL, *to = NULL;
+    lst_text one = {{0}, 0}, other = {{0}, 0};
+
+    LST_OK(ls_dataset_iterate(d, &from, NULL));
+    LST_OK(ls_dataset_iterate(d, &to, NULL));
+    for (int i = 0; i < 299; i++) {
+        ls_value *state = NULL;
+
+        LST_CHECK(lst_put_next(&one, from));
+        LST_OK(ls_iterator_save(from, &state, NULL));
+        LST_OK(ls_iterator_restore(to, state, NULL));
+        LST_CHECK(lst_put_next(&other, to));
+        ls_value_release(state);
+    }
+    LST_CHECK(lst_put_next(&one, from) && !lst_put_next(&one, from));
+    LST_CHECK(strcmp(one.s + 2, other.s) == 0); // the other was always one ahead
+    ls_iterator_release(from);
+    ls_iterator_release(to);
+    ls_dataset_release(d);
+}
+
+LST_TEST(prefetches_continue_where_they_were_saved)
+{
     LST_SAVES(buffered);
     LST_SAVES(with_failures);
     LST_SAVES(direct);
@@ -206,5 +264,7 @@ LST_MAIN(LST_CASE(a_prefetch_changes_nothing_but_the_time),
          LST_CASE(many_pipelines_share_few_threads),
          LST_CASE(work_runs_once_or_is_taken_back),
          LST_CASE(D104_what_was_produced_and_not_consumed_is_saved),
+         LST_CASE(a_position_saved_while_the_producer_runs_is_exact),
+         LST_CASE(prefetches_continue_where_they_were_saved),
          LST_CASE(a_state_may_be_restored_where_the_buffer_is_smaller),
          LST_CASE(no_allocation_that_fails_in_a_prefetch_leaks_or_hangs))

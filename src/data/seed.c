@@ -10,11 +10,20 @@
 #define NO_GLOBAL_SEED 87654321
 
 /* What ls_dataset_set_seed() said on this thread, and the ops without a seed since. */
-static _Thread_local struct {
-    bool set;
-    int64_t seed;
-    uint64_t ops;
-} global_seed;
+static _Thread_local lsi_global_seed global_seed;
+
+lsi_global_seed lsi_global_seed_get(void)
+{
+    return global_seed;
+}
+
+lsi_global_seed lsi_global_seed_swap(lsi_global_seed s)
+{
+    const lsi_global_seed old = global_seed;
+
+    global_seed = s;
+    return old;
+}
 
 void ls_dataset_set_seed(const int64_t *seed)
 {

@@ -18,7 +18,8 @@ struct shard_iterator {
     int64_t at; // elements of the input that went by
 };
 
-/* Passes over elements until `to` have gone by; elements count where a failure comes. */
+/* Passes over elements until `to` have gone by; before a failure they do not count, as in
+ * TensorFlow. */
 static ls_status pass(struct shard_iterator *s, int64_t to, ls_error *err)
 {
     int64_t skipped = 0;
@@ -26,7 +27,7 @@ static ls_status pass(struct shard_iterator *s, int64_t to, ls_error *err)
 
     if (s->at < to) {
         st = lsi_iterator_skip(s->unary.input, to - s->at, &skipped, err);
-        s->at += skipped;
+        s->at += st == LS_OK || st == LS_OUT_OF_RANGE ? skipped : 0;
     }
     return st;
 }

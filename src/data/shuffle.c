@@ -18,11 +18,18 @@ struct shuffle {
     lsi_philox passes; // gives a pass its pair
 };
 
+union held {
+    ls_value *element;
+    int64_t number;
+};
+
 struct shuffle_iterator {
     lsi_unary unary;
     lsi_seeds pair;
     lsi_philox draw;
-    ls_value **held; // elements [first, first + live)
+    bool numbers;     // the input is in memory: their numbers are held, not the elements
+    int64_t taken;    // of the input, by number
+    union held *held; // elements [first, first + live)
     size_t first, live, room;
     bool over; // the input; it is kept because its position is part of this one
 };
@@ -48,17 +55,17 @@ static bool make_room(struct shuffle_iterator *s)
         return true;
     }
     if (s->first > s->room / 2) { // the front is free: move up
-        memmove(s->held, s->held + s->first, s->live * sizeof(ls_value *));
+        memmove(s->held, s->held + s->first, s->live * sizeof *s->held);
         s->first = 0;
         return true;
     }
     const size_t room = LSI_MAX(64, 2 * s->room);
-    ls_value **grown = lsi_alloc(room, sizeof(ls_value *));
+    union held *grown = lsi_alloc(room, sizeof *grown);
     if (grown == NULL) {
         return false;
     }
     if (s->live > 0) {
-        memcpy(grown, s->held + s->first, s->live * sizeof(ls_value *));
+        memcpy(grown, s->held + s->first, s->live * sizeof *s->held);
     }
     lsi_free(s->held);
     s->held = grown;
@@ -67,7 +74,26 @@ static bool make_room(struct shuffle_iterator *s)
     return true;
 }
 
-static ls_status fill(struct shuffle_iterator *s, ls_error *err)
+/* One more element of the input, or its number. */
+static ls_status pull(struct shuffle_iterator *s, union held *to, ls_error *err)
+{
+    int64_t skipped = 0;
+    ls_status st;
+
+    if (!s->numbers) {
+        return lsi_iterator_next(s->unary.input, &to->element, err);
+    }
+    if (s->taken == s->unary.base.dataset->cardinality) {
+        return LS_OUT_OF_RANGE;
+    }
+    st = lsi_iterator_skip(s->unary.input, 1, &skipped, err);
+    if (st == LS_OK) {
+        to->number = s->taken++;
+    }
+    return st;
+}
+
+static ls_status fill_buffer(struct shuffle_iterator *s, ls_error *err)
 {
     const struct shuffle *node = (const struct shuffle *)s->unary.base.dataset;
     ls_status st = LS_OK;
@@ -76,9 +102,9 @@ static ls_status fill(struct shuffle_iterator *s, ls_error *err)
            (node->buffer < 0 || s->live < (uint64_t)node->buffer)) {
         if (!make_room(s)) {
             return lsi_fail_memory(err, "the buffer of a shuffle",
-                                   s->room * 2 * sizeof(ls_value *));
+                                   s->room * 2 * sizeof *s->held);
         }
-        st = lsi_iterator_next(s->unary.input, &s->held[s->first + s->live], err);
+        st = pull(s, &s->held[s->first + s->live], err);
         s->live += st == LS_OK;
         if (st == LS_OUT_OF_RANGE) {
             s->over = true;
@@ -88,15 +114,15 @@ static ls_status fill(struct shuffle_iterator *s, ls_error *err)
     return st;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+/* Draws one out of the buffer, which is filled first. */
+static ls_status draw(struct shuffle_iterator *s, union held *out, ls_error *err)
 {
-    struct shuffle_iterator *s = (struct shuffle_iterator *)it;
-    const ls_status st = fill(s, err);
+    const ls_status st = fill_buffer(s, err);
 
     if (st != LS_OK || s->live == 0) {
         return st != LS_OK ? st : LS_OUT_OF_RANGE;
     }
-    ls_value **drawn = &s->held[s->first + lsi_philox_next(&s->draw) % s->live];
+    union held *drawn = &s->held[s->first + lsi_philox_next(&s->draw) % s->live];
     *out = *drawn;
     *drawn = s->held[s->first];
     s->first++;
@@ -104,10 +130,50 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return LS_OK;
 }
 
+static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+{
+    struct shuffle_iterator *s = (struct shuffle_iterator *)it;
+    const ls_dataset *input = it->dataset->inputs[0];
+    union held drawn = {.number = 0};
+    const ls_status st = draw(s, &drawn, err);
+
+    if (st != LS_OK) {
+        return st;
+    }
+    if (s->numbers) {
+        return input->ops->element(input, drawn.number, out, err);
+    }
+    *out = drawn.element;
+    return LS_OK;
+}
+
+/* Straight from the input's memory into the batch, where it lies in memory. */
+static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
+                      ls_error *err)
+{
+    struct shuffle_iterator *s = (struct shuffle_iterator *)it;
+    const ls_dataset *input = it->dataset->inputs[0];
+    ls_status st = LS_OK;
+
+    while (*got < want && st == LS_OK) {
+        union held drawn = {.number = 0};
+
+        st = draw(s, &drawn, err);
+        if (st == LS_OK && s->numbers) {
+            st = input->ops->rows(input, drawn.number, 1, rows, err);
+        } else if (st == LS_OK) {
+            st = lsi_rows_add(rows, drawn.element, err);
+            ls_value_release(drawn.element);
+        }
+        *got += st == LS_OK;
+    }
+    return st;
+}
+
 static void drop(struct shuffle_iterator *s)
 {
-    for (size_t i = 0; i < s->live; i++) {
-        ls_value_release(s->held[s->first + i]);
+    for (size_t i = 0; !s->numbers && i < s->live; i++) {
+        ls_value_release(s->held[s->first + i].element);
     }
     s->first = 0;
     s->live = 0;
@@ -163,10 +229,31 @@ static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
     write_generator(w, s->pair, &s->draw);
     lsi_write_u64(w, s->live);
     for (size_t i = 0; i < s->live; i++) {
-        lsi_write_value(w, s->held[s->first + i]);
+        if (s->numbers) {
+            lsi_write_u64(w, (uint64_t)s->held[s->first + i].number);
+        } else {
+            lsi_write_value(w, s->held[s->first + i].element);
+        }
     }
+    lsi_write_u64(w, (uint64_t)s->taken);
     lsi_write_bool(w, s->over);
     return lsi_iterator_save(s->unary.input, w, err);
+}
+
+/* A number is one of the input's: it can be asked for whatever it says. */
+static ls_status read_one(struct shuffle_iterator *s, lsi_reader *r, union held *to,
+                          ls_error *err)
+{
+    const ls_dataset *d = s->unary.base.dataset;
+    uint64_t number = 0;
+    ls_status st;
+
+    if (!s->numbers) {
+        return lsi_read_element(r, d->spec, &to->element, err);
+    }
+    st = lsi_read_count(r, (uint64_t)d->cardinality - 1, &number, err);
+    to->number = (int64_t)number;
+    return st;
 }
 
 static ls_status read_held(struct shuffle_iterator *s, lsi_reader *r, ls_error *err)
@@ -178,13 +265,16 @@ static ls_status read_held(struct shuffle_iterator *s, lsi_reader *r, ls_error *
     if (node->buffer >= 0) {
         most = LSI_MIN(most, (uint64_t)node->buffer);
     }
+    if (s->numbers) {
+        most = LSI_MIN(most, (uint64_t)node->base.cardinality);
+    }
     st = lsi_read_count(r, most, &n, err);
     for (uint64_t i = 0; i < n && st == LS_OK; i++) {
         if (!make_room(s)) {
             return lsi_fail_memory(err, "the buffer of a shuffle",
-                                   (size_t)n * sizeof(ls_value *));
+                                   (size_t)n * sizeof *s->held);
         }
-        st = lsi_read_element(r, node->base.spec, &s->held[s->first + s->live], err);
+        st = read_one(s, r, &s->held[s->first + s->live], err);
         s->live += st == LS_OK;
     }
     return st;
@@ -196,6 +286,7 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
     struct shuffle *node = (struct shuffle *)it->dataset;
     lsi_seeds pair = {0, 0};
     lsi_philox passes;
+    uint64_t taken = 0;
     ls_status st = read_generator(r, &pair, &passes, err);
 
     if (st == LS_OK) {
@@ -204,6 +295,13 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
     if (st == LS_OK) {
         drop(s);
         st = read_held(s, r, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_read_count(r, (uint64_t)INT64_MAX, &taken, err);
+        s->taken = (int64_t)taken;
+    }
+    if (st == LS_OK && s->numbers && s->taken > it->dataset->cardinality) {
+        st = lsi_state_damaged(err, "more was shuffled than there is");
     }
     if (st == LS_OK) {
         st = lsi_read_bool(r, &s->over, err);
@@ -222,14 +320,18 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
 
 static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_shuffle};
+    static const lsi_iterator_ops ops = {.next = next,
+                                         .fill = fill,
+                                         .save = save,
+                                         .restore = restore,
+                                         .close = close_shuffle};
     const ls_status st =
         lsi_unary_new(&ops, sizeof(struct shuffle_iterator), d, out, err);
 
     if (st == LS_OK) {
         struct shuffle_iterator *s = (struct shuffle_iterator *)*out;
 
+        s->numbers = d->inputs[0]->ops->element != NULL;
         s->pair = next_pair((struct shuffle *)d);
         lsi_philox_init(&s->draw, s->pair);
     }

@@ -159,6 +159,7 @@ LST_MAIN(
     LST_CASE(D84_a_seed_alone_goes_with_tensorflows_own),
     LST_CASE(D85_a_global_seed_is_the_first_of_the_pair),
     LST_CASE(D86_passes_of_a_repeat_are_shuffled_apart),
+    LST_CASE(seeds_are_reduced_and_two_zeros_are_no_seed),
     LST_CASE(a_finite_repeat_makes_one_more_iterator_unless_it_stands_on_the_shuffle),
     LST_CASE(the_whole_input_can_be_the_buffer),
     LST_CASE(without_any_seed_two_datasets_differ_and_a_clone_does_not),

@@ -38,6 +38,43 @@ static ls_status skip_counter(lsi_iterator *it, int64_t n, int64_t *skipped,
     return *skipped < n ? LS_OUT_OF_RANGE : LS_OK;
 }
 
+static ls_status next_of_counter(lsi_iterator *it, ls_value **out, ls_error *err)
+{
+    struct counter *c = (struct counter *)it;
+    ls_status st = LS_OUT_OF_RANGE;
+
+    if (c->at < it->dataset->cardinality) {
+        st = it->dataset->ops->element(it->dataset, c->at, out, err);
+        c->at += st == LS_OK;
+    }
+    return st;
+}
+
+static ls_status fill_of_counter(lsi_iterator *it, lsi_rows *rows, int64_t want,
+                                 int64_t *got, ls_error *err)
+{
+    struct counter *c = (struct counter *)it;
+    const int64_t n = LSI_MIN(want, it->dataset->cardinality - c->at);
+    const ls_status st = it->dataset->ops->rows(it->dataset, c->at, n, rows, err);
+
+    if (st == LS_OK) {
+        c->at += n;
+        *got = n;
+    }
+    return st == LS_OK && n < want ? LS_OUT_OF_RANGE : st;
+}
+
+static ls_status iterate_counter(ls_dataset *d, lsi_iterator **out, ls_error *err)
+{
+    static const lsi_iterator_ops ops = {.next = next_of_counter,
+                                         .fill = fill_of_counter,
+                                         .skip = skip_counter,
+                                         .save = save_counter,
+                                         .restore = restore_counter};
+
+    return lsi_iterator_new(&ops, sizeof(struct counter), d, out, err);
+}
+
 /* ---- range ---- */
 
 struct range {
@@ -51,57 +88,36 @@ static int64_t number_at(const struct range *r, int64_t i)
     return (int64_t)((uint64_t)r->begin + (uint64_t)i * (uint64_t)r->step);
 }
 
-static ls_status next_of_range(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status number(const ls_dataset *d, int64_t i, ls_value **out, ls_error *err)
 {
-    struct counter *c = (struct counter *)it;
+    const int64_t x = number_at((const struct range *)d, i);
     ls_tensor *t = NULL;
-    ls_status st;
+    ls_status st = ls_tensor_create(NULL, LS_I64, LS_SCALAR, &x, &t, err);
 
-    if (c->at == it->dataset->cardinality) {
-        return LS_OUT_OF_RANGE;
-    }
-    const int64_t x = number_at((const struct range *)it->dataset, c->at);
-    st = ls_tensor_create(NULL, LS_I64, LS_SCALAR, &x, &t, err);
     if (st == LS_OK) {
         st = ls_value_tensor(t, out, err);
     }
     ls_tensor_release(t);
-    c->at += st == LS_OK;
     return st;
 }
 
-static ls_status fill_of_range(lsi_iterator *it, lsi_rows *rows, int64_t want,
-                               int64_t *got, ls_error *err)
+static ls_status numbers(const ls_dataset *d, int64_t i, int64_t n, lsi_rows *rows,
+                         ls_error *err)
 {
-    struct counter *c = (struct counter *)it;
-    const int64_t left = it->dataset->cardinality - c->at;
     const ls_shape scalar = {0};
     ls_status st = LS_OK;
 
-    while (*got < LSI_MIN(want, left) && st == LS_OK) {
+    for (int64_t done = 0; done < n && st == LS_OK;) {
         int64_t block[64];
-        const int64_t n =
-            LSI_MIN((int64_t)LSI_COUNT_OF(block), LSI_MIN(want, left) - *got);
+        const int64_t some = LSI_MIN((int64_t)LSI_COUNT_OF(block), n - done);
 
-        for (int64_t i = 0; i < n; i++) {
-            block[i] = number_at((const struct range *)it->dataset, c->at + i);
+        for (int64_t k = 0; k < some; k++) {
+            block[k] = number_at((const struct range *)d, i + done + k);
         }
-        st = lsi_rows_add_block(rows, 0, LS_I64, &scalar, block, NULL, n, err);
-        c->at += n;
-        *got += n;
+        st = lsi_rows_add_block(rows, 0, LS_I64, &scalar, block, NULL, some, err);
+        done += some;
     }
-    return st == LS_OK && *got < want ? LS_OUT_OF_RANGE : st;
-}
-
-static ls_status iterate_range(ls_dataset *d, lsi_iterator **out, ls_error *err)
-{
-    static const lsi_iterator_ops ops = {.next = next_of_range,
-                                         .fill = fill_of_range,
-                                         .skip = skip_counter,
-                                         .save = save_counter,
-                                         .restore = restore_counter};
-
-    return lsi_iterator_new(&ops, sizeof(struct counter), d, out, err);
+    return st;
 }
 
 static int64_t range_size(int64_t begin, int64_t end, int64_t step)
@@ -119,7 +135,8 @@ static int64_t range_size(int64_t begin, int64_t end, int64_t step)
 
 ls_dataset *ls_dataset_range(int64_t begin, int64_t end, int64_t step)
 {
-    static const lsi_dataset_ops ops = {.kind = "range", .iterate = iterate_range};
+    static const lsi_dataset_ops ops = {
+        .kind = "range", .iterate = iterate_counter, .element = number, .rows = numbers};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct range), NULL, 0);
     struct range *node = (struct range *)made;
     ls_error err = LS_ERROR_INIT;
@@ -180,60 +197,33 @@ static ls_status iterate_one(ls_dataset *d, lsi_iterator **out, ls_error *err)
     return lsi_iterator_new(&ops, sizeof(struct counter), d, out, err);
 }
 
-static ls_status next_of_slices(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status slice(const ls_dataset *d, int64_t i, ls_value **out, ls_error *err)
 {
-    struct counter *c = (struct counter *)it;
-    ls_status st;
-
-    if (c->at == it->dataset->cardinality) {
-        return LS_OUT_OF_RANGE;
-    }
-    st = lsi_value_row(((struct memory *)it->dataset)->value, c->at, out, err);
-    c->at += st == LS_OK;
-    return st;
+    return lsi_value_row(((const struct memory *)d)->value, i, out, err);
 }
 
 /* Rows that follow each other lie behind each other: one copy a leaf. */
-static ls_status fill_of_slices(lsi_iterator *it, lsi_rows *rows, int64_t want,
-                                int64_t *got, ls_error *err)
+static ls_status slices(const ls_dataset *d, int64_t i, int64_t n, lsi_rows *rows,
+                        ls_error *err)
 {
-    struct counter *c = (struct counter *)it;
-    const struct memory *m = (const struct memory *)it->dataset;
-    const int64_t n = LSI_MIN(want, it->dataset->cardinality - c->at);
-    const size_t leaves = lsi_spec_leaves(m->base.spec);
+    const struct memory *m = (const struct memory *)d;
+    const size_t leaves = m->leaves != NULL ? lsi_spec_leaves(d->spec) : 0;
     ls_status st = LS_OK;
 
-    for (size_t i = 0; n > 0 && i < leaves && st == LS_OK; i++) {
-        const ls_tensor *t = ls_value_as_tensor(m->leaves[i]);
+    if (m->leaves == NULL) {
+        return lsi_rows_add_rows(rows, m->value, i, i + n, err);
+    }
+    for (size_t k = 0; n > 0 && k < leaves && st == LS_OK; k++) {
+        const ls_tensor *t = ls_value_as_tensor(m->leaves[k]);
         const ls_shape whole = ls_tensor_shape(t);
         const ls_shape shape = ls_shape_of((size_t)whole.ndim - 1, whole.dims + 1);
         const size_t row = ls_tensor_bytes(t) / (size_t)whole.dims[0];
 
-        st = lsi_rows_add_block(rows, i, ls_tensor_dtype(t), &shape,
-                                (const char *)ls_tensor_data(t) + (size_t)c->at * row,
+        st = lsi_rows_add_block(rows, k, ls_tensor_dtype(t), &shape,
+                                (const char *)ls_tensor_data(t) + (size_t)i * row,
                                 t->buffer, n, err);
     }
-    if (st == LS_OK) {
-        c->at += n;
-        *got = n;
-    }
-    return st == LS_OK && n < want ? LS_OUT_OF_RANGE : st;
-}
-
-static ls_status iterate_slices(ls_dataset *d, lsi_iterator **out, ls_error *err)
-{
-    static const lsi_iterator_ops dense = {.next = next_of_slices,
-                                           .fill = fill_of_slices,
-                                           .skip = skip_counter,
-                                           .save = save_counter,
-                                           .restore = restore_counter};
-    static const lsi_iterator_ops sparse = {.next = next_of_slices,
-                                            .skip = skip_counter,
-                                            .save = save_counter,
-                                            .restore = restore_counter};
-
-    return lsi_iterator_new(((struct memory *)d)->leaves != NULL ? &dense : &sparse,
-                            sizeof(struct counter), d, out, err);
+    return st;
 }
 
 /* A node that holds `value`, as an element; NULL or failed. */
@@ -294,8 +284,11 @@ static ls_status find_leaves(struct memory *m, const ls_spec *spec, ls_error *er
 
 ls_dataset *ls_dataset_slices(ls_value *tensors)
 {
-    static const lsi_dataset_ops ops = {
-        .kind = "slices", .iterate = iterate_slices, .destroy = destroy_memory};
+    static const lsi_dataset_ops ops = {.kind = "slices",
+                                        .iterate = iterate_counter,
+                                        .destroy = destroy_memory,
+                                        .element = slice,
+                                        .rows = slices};
     ls_dataset *made = hold(&ops, tensors);
     struct memory *node = (struct memory *)made;
     ls_error err = LS_ERROR_INIT;

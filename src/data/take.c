@@ -136,6 +136,7 @@ static ls_status iterate_take(ls_dataset *d, lsi_iterator **out, ls_error *err)
 
 /* ---- skip ---- */
 
+/* After a failure it begins to count anew, as TensorFlow does. */
 static ls_status next_of_skip(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct part_iterator *p = (struct part_iterator *)it;
@@ -145,6 +146,9 @@ static ls_status next_of_skip(lsi_iterator *it, ls_value **out, ls_error *err)
         const ls_status st =
             lsi_iterator_skip(p->unary.input, limit_of(it) - p->at, &skipped, err);
 
+        if (st != LS_OK && st != LS_OUT_OF_RANGE) {
+            return st;
+        }
         p->at += skipped;
         if (st != LS_OK) {
             return st;

@@ -90,6 +90,7 @@ static lsi_feed_options feed_options(const ls_dist_dataset *dd, int i)
 
     o.dataset = dd->callable != NULL ? NULL : dd->pipelines[i];
     o.ahead = replicas * 2 * (size_t)dd->buffer; // on the host, and on the device
+    o.cheap_ns = dd->cheap_ns;
     if (!dd->on_host) {
         o.devices = dd->strategy->devices + (dd->npipelines > 1 ? i : 0);
         o.ndevices = replicas;

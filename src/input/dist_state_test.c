@@ -23,6 +23,7 @@ static ls_dist_iterator *open_case(in_worker *me, const struct state_case *c, in
 
     me->opts.per_replica_buffer = ahead;
     LST_OK(ls_strategy_distribute(me->s, d, &me->opts, dd, &err));
+    (*dd)->cheap_ns = 0;
     LST_OK(ls_dist_iterate(*dd, &it, &err));
     ls_dataset_release(d);
     return it;

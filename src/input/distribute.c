@@ -1,6 +1,8 @@
 /* A dataset of global batches, cut and shared out for the replicas of this worker. */
 #include "input/input.h"
 
+enum { HAND_OVER_NS = 10000 }; // what a thread that sleeps is woken for
+
 ls_dist_dataset *ls_dist_dataset_retain(ls_dist_dataset *d)
 {
     if (d != NULL) {
@@ -100,6 +102,7 @@ ls_status lsi_dist_create(const char *what, ls_strategy *s,
     dd->strategy = ls_strategy_retain(s);
     dd->local = s->local > 0 ? s->local : 1;
     dd->buffer = opts->per_replica_buffer == 0 ? 1 : LSI_MAX(opts->per_replica_buffer, 0);
+    dd->cheap_ns = HAND_OVER_NS;
     dd->on_host = opts->keep_on_host || s->local == 0;
     dd->cardinality = LS_UNKNOWN_SIZE;
     st = stand(what, dd, opts, err);
@@ -246,16 +249,14 @@ ls_status ls_strategy_distribute(ls_strategy *s, ls_dataset *d,
     return LS_OK;
 }
 
-/* Shards all pipelines into `made`, or none. */
-static ls_status shard_all(const ls_dist_dataset *d, int shards, int index,
-                           ls_dataset **made, int64_t *few, ls_error *err)
+/* Shards all pipelines into `made`, each by its own policy. */
+static ls_status shard_all(const ls_dist_dataset *d, lsi_sharding how, ls_dataset **made,
+                           ls_error *err)
 {
     ls_status st = LS_OK;
 
     for (int i = 0; i < d->npipelines && st == LS_OK; i++) {
-        const lsi_sharding how = {shards, index, 1, d->pipelines[i]->options.auto_shard,
-                                  few};
-
+        how.policy = d->pipelines[i]->options.auto_shard;
         st = lsi_auto_shard(d->pipelines[i], &how, &made[i], err);
     }
     return st;
@@ -277,7 +278,7 @@ ls_status ls_dist_auto_shard(ls_dist_dataset *d, int shards, int index, ls_error
     if (made == NULL) {
         return lsi_fail_memory(err, "auto-shard", sizeof(ls_dataset *));
     }
-    st = shard_all(d, shards, index, made, &few, err);
+    st = shard_all(d, (lsi_sharding){shards, index, 1, LS_SHARD_AUTO, &few}, made, err);
     if (st == LS_OK) {
         d->cardinality = made[0]->cardinality;
     }

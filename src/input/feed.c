@@ -2,7 +2,8 @@
  * A feed deals the elements of one pipeline to replicas in turn. One thread reads ahead;
  * who asks takes what is there, and if nothing is there and the thread is not at it,
  * makes the next element himself: a hand-over between threads is never on the way to data
- * that is ready or that nobody is making.
+ * that is ready or that nobody is making. Elements that cost less than waking a thread
+ * are not worth reading ahead: as long as that is so, the thread sleeps.
  *
  * `pulling` is the right to ask the pipeline. Elements come in order because only its
  * holder asks, and because who takes asks only when nothing lies ready. What ends the
@@ -14,6 +15,7 @@ struct lsi_feed {
     lsi_feed_options opts; /* dataset and devices: kept by the distributed dataset */
     lsi_iterator *it;      /* used by the holder of `pulling` */
     uint64_t dealt;        /* elements made so far; likewise */
+    int64_t cost_ns;       /* of making one, the last ones counting most; likewise */
 
     lsi_mutex lock; /* guards what follows */
     lsi_cond more;  /* something was made, or `pulling` was given back */
@@ -30,8 +32,8 @@ struct lsi_feed {
     lsi_thread thread;
 };
 
-/* The next element, on the device it is for. Only for the holder of `pulling`. */
-static ls_status pull(lsi_feed *f, ls_value **out, ls_error *err)
+/* The next element, wherever it comes from. */
+static ls_status make(lsi_feed *f, ls_value **out, ls_error *err)
 {
     const lsi_feed_options *o = &f->opts;
     ls_value *v = NULL;
@@ -55,6 +57,21 @@ static ls_status pull(lsi_feed *f, ls_value **out, ls_error *err)
     return st;
 }
 
+/* The same, and what it costs. Only for the holder of `pulling`. */
+static ls_status pull(lsi_feed *f, ls_value **out, ls_error *err)
+{
+    const bool first = f->dealt == 0;
+    const int64_t begin = f->opts.ahead > 0 ? lsi_now_ns() : 0;
+    const ls_status st = make(f, out, err);
+
+    if (f->opts.ahead > 0) {
+        const int64_t cost = lsi_now_ns() - begin;
+
+        f->cost_ns = first ? cost : f->cost_ns + (cost - f->cost_ns) / 8;
+    }
+    return st;
+}
+
 static void note_tail(lsi_feed *f, ls_status st, const ls_error *err)
 {
     f->tail = *err;
@@ -63,7 +80,8 @@ static void note_tail(lsi_feed *f, ls_status st, const ls_error *err)
 
 static bool may_read_ahead(const lsi_feed *f)
 {
-    return !f->pulling && f->count < f->opts.ahead && f->tail.code == LS_OK;
+    return !f->pulling && f->count < f->opts.ahead && f->tail.code == LS_OK &&
+           f->cost_ns >= f->opts.cheap_ns;
 }
 
 static void read_ahead(void *arg)
@@ -98,25 +116,27 @@ static void read_ahead(void *arg)
     lsi_mutex_unlock(&f->lock);
 }
 
-/* Wakes the thread when half of what it may hold is gone, not for every element. */
-static void wake(lsi_feed *f)
-{
-    if (f->started && !f->woken && f->count <= f->opts.ahead / 2 && may_read_ahead(f)) {
-        f->woken = true;
-        lsi_cond_signal(&f->room);
-    }
-}
-
 /* Without a thread the elements are made when they are asked for. */
 static void start(lsi_feed *f)
 {
-    if (f->started || f->opts.ahead == 0) {
-        return;
-    }
     f->woken = true;
     f->started = lsi_thread_start(&f->thread, read_ahead, f, NULL, "ls-feed") == LS_OK;
     if (!f->started) {
         f->opts.ahead = 0;
+    }
+}
+
+/* Wakes the thread when half of what it may hold is gone, not for every element. */
+static void wake(lsi_feed *f)
+{
+    if (f->woken || f->count > f->opts.ahead / 2 || !may_read_ahead(f)) {
+        return;
+    }
+    if (!f->started) {
+        start(f);
+    } else {
+        f->woken = true;
+        lsi_cond_signal(&f->room);
     }
 }
 
@@ -227,7 +247,6 @@ ls_status lsi_feed_take(lsi_feed *f, ls_value **out, ls_error *err)
     ls_status st = LS_OK;
 
     lsi_mutex_lock(&f->lock);
-    start(f);
     while (!take_ready(f, out, &st, err)) {
         if (f->pulling) {
             f->waiting = true;

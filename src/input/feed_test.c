@@ -147,6 +147,23 @@ LST_TEST(it_reads_as_far_ahead_as_it_may_and_no_further)
     ls_dataset_release(d);
 }
 
+LST_TEST(what_costs_less_than_a_thread_is_not_read_ahead)
+{
+    struct tap tap = {0, 100, -1};
+    ls_dataset *d = tapped(&tap);
+    const lsi_feed_options o = {.dataset = d, .ahead = 4, .cheap_ns = INT64_MAX};
+    lsi_feed *f = NULL;
+    ls_error err = LS_ERROR_INIT;
+
+    LST_OK(lsi_feed_open(&o, &f, &err));
+    for (int i = 0; i < 50; i++) {
+        LST_CHECK(take(f) == i);
+        LST_CHECK(atomic_load(&tap.asked) == i + 1);
+    }
+    lsi_feed_close(f);
+    ls_dataset_release(d);
+}
+
 LST_TEST(a_failure_comes_in_its_place_and_the_rest_after_it)
 {
     for (size_t ahead = 0; ahead < 6; ahead++) {
@@ -342,6 +359,7 @@ LST_TEST(every_allocation_of_a_distributed_iterator_may_fail)
 LST_MAIN(LST_CASE(elements_come_in_order_however_far_it_reads_ahead),
          LST_CASE(nothing_is_read_before_it_is_asked_for_without_reading_ahead),
          LST_CASE(it_reads_as_far_ahead_as_it_may_and_no_further),
+         LST_CASE(what_costs_less_than_a_thread_is_not_read_ahead),
          LST_CASE(a_failure_comes_in_its_place_and_the_rest_after_it),
          LST_CASE(a_feed_may_be_closed_at_any_time),
          LST_CASE(a_position_holds_what_was_read_ahead),

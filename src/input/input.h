@@ -95,6 +95,7 @@ typedef struct lsi_feed_options {
     ls_input_callable callable; /* called once an element, never ahead */
     void *user;
     size_t ahead;              /* elements read ahead; 0: none, and no thread */
+    int64_t cheap_ns;          /* elements that cost less are not read ahead */
     ls_device *const *devices; /* element k goes to devices[k % n]; NULL: stays */
     size_t ndevices;
 } lsi_feed_options;
@@ -126,7 +127,8 @@ struct ls_dist_dataset {
     ls_input_callable callable;
     void *user;
 
-    int buffer; /* elements read ahead a replica */
+    int buffer;       /* elements read ahead a replica */
+    int64_t cheap_ns; /* unless they cost less */
     bool on_host;
     bool partial; /* replicas without data get empty batches */
     bool wrapped; /* values are PerReplica */

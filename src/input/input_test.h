@@ -304,6 +304,7 @@ static inline void in_distribute(in_worker *me)
     ls_status st = ls_strategy_distribute(me->s, d, &me->opts, &dd, &err);
     ls_dataset_release(d);
     if (st == LS_OK) {
+        dd->cheap_ns = 0; // nothing is too cheap to be read ahead here
         st = ls_dist_iterate(dd, &it, &err);
     }
     if (st == LS_OK) {

@@ -5,6 +5,7 @@
 #include "os/file.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -18,17 +19,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
         }                                                                                \
     } while (0)
 
+static char fuzz_path[64];
+
+static inline void fuzz_clean(void)
+{
+    (void)remove(fuzz_path);
+}
+
 /* Writes the bytes to this process's own file. */
 static inline const char *fuzz_file(const uint8_t *data, size_t size)
 {
-    static char path[64];
     lsi_file *file = NULL;
 
-    (void)snprintf(path, sizeof path, "/tmp/ls-fuzz-%ld", (long)getpid());
-    FUZZ_CHECK(lsi_file_open(path, LSI_FILE_WRITE, &file, NULL) == LS_OK);
+    if (fuzz_path[0] == '\0') {
+        (void)snprintf(fuzz_path, sizeof fuzz_path, "/tmp/ls-fuzz-%ld", (long)getpid());
+        FUZZ_CHECK(atexit(fuzz_clean) == 0);
+    }
+    FUZZ_CHECK(lsi_file_open(fuzz_path, LSI_FILE_WRITE, &file, NULL) == LS_OK);
     FUZZ_CHECK(lsi_file_write(file, data, size, NULL) == LS_OK);
     lsi_file_close(file);
-    return path;
+    return fuzz_path;
 }
 
 /* All bytes of a tensor, so that a sanitizer sees which are not there. */

@@ -63,6 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     d = open_as(format, names, &o);
     fuzz_read(ls_dataset_retain(d), data[1] % 16);
+    fuzz_read(ls_dataset_batch(ls_dataset_retain(d), 3), data[1] % 16);
     fuzz_read(ls_dataset_skip(d, data[1] % 5), data[1] % 16);
     return 0;
 }
