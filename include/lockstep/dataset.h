@@ -163,10 +163,10 @@ typedef ls_value *(*ls_map_fn)(ls_context *c, ls_value *element, void *user);
 /* A map with what it is known to do. Start from LS_MAP_OPTIONS_INIT. */
 typedef struct ls_map_options {
     size_t struct_size;
-    ls_spec *spec;  /* of what comes out; NULL: found out by the first element */
-    int parallel;   /* calls at once; 0: one; LS_AUTOTUNE */
-    bool unordered; /* elements may overtake each other */
-    bool stateful;  /* the function keeps something between calls */
+    ls_spec *spec;      /* of what comes out; NULL: found out by the first element */
+    int parallel;       /* calls at once; 0: one; LS_AUTOTUNE */
+    bool unordered;     /* elements may overtake each other */
+    bool stateful;      /* the function keeps something between calls */
     const char *reader; /* as of ls_interleave_options, if it makes datasets of files */
 } ls_map_options;
 

@@ -147,8 +147,8 @@ typedef struct lsi_dataset_ops {
 
     bool stateful; /* it cannot be saved: a source or function of the user's */
 
-    /* Optional, both: element i, and `n` elements from i on as rows, of a source in memory
-     * whose elements can be reached in any order. */
+    /* Optional, both: element i, and `n` elements from i on as rows, of a source in
+     * memory whose elements can be reached in any order. */
     ls_status (*element)(const ls_dataset *d, int64_t i, ls_value **out, ls_error *err);
     ls_status (*rows)(const ls_dataset *d, int64_t i, int64_t n, lsi_rows *rows,
                       ls_error *err);
@@ -238,7 +238,7 @@ ls_status lsi_input_restore(lsi_iterator **it, ls_dataset *d, lsi_reader *r,
                             ls_error *err);
 ls_status lsi_iterator_next(lsi_iterator *it, ls_value **out, ls_error *err);
 ls_status lsi_iterator_fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
-                   ls_error *err); /* by next() if there is no fill() */
+                            ls_error *err); /* by next() if there is no fill() */
 ls_status lsi_iterator_skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err);
 ls_status lsi_iterator_save(lsi_iterator *it, lsi_writer *w, ls_error *err);
 ls_status lsi_iterator_restore(lsi_iterator *it, lsi_reader *r, ls_error *err);
@@ -369,8 +369,8 @@ void lsi_philox_skip(lsi_philox *g, uint64_t n);
 ls_dataset *lsi_dataset_shuffle_pair(ls_dataset *d, int64_t buffer, lsi_seeds pair,
                                      bool same_each_time);
 
-/* A shuffle whose pair nobody gave, and the same shuffle over other inputs (borrowed) with
- * another pair, so that all workers shuffle alike. */
+/* A shuffle whose pair nobody gave, and the same shuffle over other inputs (borrowed)
+ * with another pair, so that all workers shuffle alike. */
 bool lsi_dataset_drew_seeds(const ls_dataset *d, lsi_seeds *out);
 ls_dataset *lsi_dataset_with_seeds(const ls_dataset *d, ls_dataset *const *inputs,
                                    lsi_seeds s);

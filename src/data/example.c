@@ -13,7 +13,7 @@ static ls_value *parse(ls_context *c, ls_tensor *records, bool batched,
 {
     ls_error err = LS_ERROR_INIT;
     ls_value *out = NULL;
-    lsi_parser p;
+    lsi_parser p = {0};
     ls_status st;
 
     if (lsi_failed(c) || records == NULL) {

@@ -167,7 +167,7 @@ out:
 ls_status ls_example_spec(const ls_feature *features, size_t n, bool batched,
                           int64_t rows, ls_spec **out, ls_error *err)
 {
-    lsi_parser p;
+    lsi_parser p = {0};
     ls_status st = lsi_parser_init(&p, features, n, err);
 
     if (st == LS_OK) {

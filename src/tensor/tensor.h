@@ -39,7 +39,8 @@ struct ls_tensor {
     ls_tensor *origin;  /* retained: what this one stands for in a step; NULL: none */
     ls_tensor *alias;   /* the context's list of stand-ins */
     int64_t dims[LS_MAX_DIMS];
-    _Alignas(64) unsigned char small[LSI_INLINE_BYTES];
+    _Alignas(
+        16) unsigned char small[LSI_INLINE_BYTES]; /* as malloc aligns, which is fast */
 };
 
 /* Prepares a raw struct; false: out of memory or overflow, and nothing is held. */
