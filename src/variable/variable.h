@@ -90,8 +90,8 @@ ls_tensor *lsi_literal_like(ls_context *c, const ls_variable *v, const ls_value 
 
 static inline bool lsi_value_is_literal(const ls_value *v)
 {
-    return v->kind == LS_VALUE_INT || v->kind == LS_VALUE_FLOAT ||
-           v->kind == LS_VALUE_BOOL;
+    return v != NULL && (v->kind == LS_VALUE_INT || v->kind == LS_VALUE_FLOAT ||
+                         v->kind == LS_VALUE_BOOL);
 }
 
 /*

@@ -234,7 +234,8 @@ static ls_tensor *aggregate(ls_context *c, ls_variable *v, ls_assign_op op,
     if (s->tensor == NULL && lsi_value_is_literal(s->value)) {
         mine.kind = OFFER_LITERAL;
         mine.literal = s->value;
-    } else if (s->tensor == NULL && s->value->kind == LS_VALUE_MIRRORED) {
+    } else if (s->tensor == NULL && s->value != NULL &&
+               s->value->kind == LS_VALUE_MIRRORED) {
         mine.kind = OFFER_MIRRORED;
     } else {
         mine.tensor = lsi_tensor_origin(t);
