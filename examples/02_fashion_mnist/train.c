@@ -27,7 +27,7 @@
     } while (0)
 
 enum { VARIABLES = 8, FLAT = 5 * 5 * 64, SIDE = 28, CLASSES = 10, TEST_BATCH = 500 };
-enum { TRAIN_IMAGES = 60000, SHUFFLE = 10000 };
+enum { TRAIN_IMAGES = 60000, SHUFFLE = TRAIN_IMAGES };
 
 struct options {
     const char *data;
