@@ -3,7 +3,7 @@
 #   make train    train a network on Fashion-MNIST and show its test accuracy
 #   make test     build and run the tests
 #   make check    everything a change must pass besides: style, analysis, sanitizers
-#   make bench    measure operations and training steps       (ARGS="--json" ...)
+#   make bench    measure operations, steps, sums and input    (ARGS="--json" ...)
 #   make install  install into PREFIX (/usr/local)            (DESTDIR is respected)
 #   make format   lay out the sources as .clang-format says
 #   make clean    remove build/
@@ -47,6 +47,9 @@ check:
 bench: release
 	$(LOCKSTEP) bench op $(ARGS)
 	$(LOCKSTEP) bench step $(ARGS)
+	$(LOCKSTEP) bench step --replicas 2 $(ARGS)
+	$(LOCKSTEP) bench collective $(ARGS)
+	$(LOCKSTEP) bench input $(ARGS)
 
 install: release
 	cmake --install build/release --prefix $(PREFIX)
