@@ -7,7 +7,8 @@ cd "$(dirname "$0")/.." || exit 1
 steps=(format layers headers tidy clang asan tsan install)
 [ $# -eq 0 ] || steps=("$@")
 
-# Builds with a sanitizer and runs the tests that are programs of ours.
+# Builds with a sanitizer and runs the tests that are programs of ours. Warnings are no
+# errors there: instrumented code gives gcc paths that the program does not have.
 sanitized() {
     cmake --preset "$1" && cmake --build --preset "$1" && ctest --preset "$1" -LE outside
 }

@@ -144,7 +144,7 @@ static inline void in_drain(in_text *t, ls_dist_iterator *it, int replicas, int 
 static inline void in_same(const char *have, const char *want, lst_place at)
 {
     if (strcmp(have, want) != 0) {
-        (void)fprintf(stderr, "have: %s\nwant: %s\n", have, want);
+        (void)fprintf(stderr, "have: %.4000s\nwant: %.4000s\n", have, want);
     }
     lst_check(strcmp(have, want) == 0, at, want);
 }
