@@ -5,7 +5,11 @@
  * sees the variable, named and reached by ls_optimizer_slot(). One step clips the
  * gradients, then decays the weights, then updates them, in this order as in Keras.
  *
- * Threads: one at a time; retain and release any.
+ * In replica functions of a strategy every replica makes the same call with its own
+ * gradients: they are summed over the replicas, never averaged, and the step is taken and
+ * counted once. In the strategy's cross-replica context a step is refused.
+ *
+ * Threads: one at a time, replicas of a strategy aside; retain and release any.
  */
 #ifndef LS_OPTIMIZER_H
 #define LS_OPTIMIZER_H

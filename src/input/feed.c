@@ -7,7 +7,7 @@
  *
  * `pulling` is the right to ask the pipeline. Elements come in order because only its
  * holder asks, and because who takes asks only when nothing lies ready. What ends the
- * elements for now, the end or a failure, comes after those that lie ready.
+ * elements at this place, the end or a failure, comes after those that lie ready.
  */
 #include "input/input.h"
 
