@@ -286,6 +286,81 @@ static ls_status create_team(ls_error *err)
     return st;
 }
 
+enum { MANY_PIECES = 70 };
+
+/* Members one after the other, each as long as it gets anything. */
+static void take_all(int64_t count, int parts)
+{
+    int taken[MANY_PIECES] = {0}, bad = 0;
+    lsi_queue q;
+
+    lsi_queue_init(&q, count, parts);
+    for (int part = 0; part < parts; part++) {
+        int64_t begin = 0, end = 0, first = lsi_queue_take(&q, part);
+
+        lsi_team_share(count, 1, part, parts, &begin, &end);
+        bad += parts <= LSI_QUEUE_SHARES && begin < end && first != begin;
+        if (first >= 0) {
+            taken[first]++;
+        }
+    }
+    for (int part = parts - 1; part >= 0; part--) {
+        for (int64_t i = lsi_queue_take(&q, part); i >= 0; i = lsi_queue_take(&q, part)) {
+            taken[i]++;
+        }
+    }
+    for (int64_t i = 0; i < count; i++) {
+        bad += taken[i] != 1;
+    }
+    LST_CHECK(bad == 0);
+}
+
+LST_TEST(pieces_are_taken_once_and_those_of_the_own_share_first)
+{
+    for (int parts = 1; parts <= LSI_QUEUE_SHARES + 3; parts++) {
+        take_all(0, parts);
+        take_all(1, parts);
+        take_all(parts, parts);
+        take_all(MANY_PIECES, parts);
+    }
+}
+
+struct taking {
+    lsi_queue queue;
+    atomic_int taken[MANY_PIECES];
+};
+
+static void take_part_of(void *arg, int part, int parts)
+{
+    struct taking *t = arg;
+
+    (void)parts;
+    for (int64_t i = lsi_queue_take(&t->queue, part); i >= 0;
+         i = lsi_queue_take(&t->queue, part)) {
+        (void)atomic_fetch_add(&t->taken[i], 1);
+    }
+}
+
+LST_TEST(pieces_that_members_take_at_once_are_taken_once)
+{
+    ls_error err = LS_ERROR_INIT;
+    lsi_team *team = NULL;
+    int bad = 0;
+
+    LST_OK(lsi_team_create(MOST, NULL, &team, &err));
+    for (int round = 0; round < ROUNDS / 10; round++) {
+        struct taking t = {.taken = {0}};
+
+        lsi_queue_init(&t.queue, MANY_PIECES, MOST);
+        lsi_team_run(team, MOST, take_part_of, &t);
+        for (int i = 0; i < MANY_PIECES; i++) {
+            bad += atomic_load(&t.taken[i]) != 1;
+        }
+    }
+    LST_CHECK(bad == 0);
+    lsi_team_release(team);
+}
+
 LST_TEST(a_team_survives_the_failure_of_every_allocation)
 {
     lst_every_allocation(create_team);
@@ -435,6 +510,8 @@ LST_MAIN(LST_CASE(a_team_of_any_size_runs_every_part_exactly_once),
          LST_CASE(parts_are_done_once_whoever_is_late),
          LST_CASE(a_pinned_member_has_one_core_and_the_caller_keeps_all),
          LST_CASE(parts_of_threads_that_cannot_be_started_are_done_by_the_caller),
+         LST_CASE(pieces_are_taken_once_and_those_of_the_own_share_first),
+         LST_CASE(pieces_that_members_take_at_once_are_taken_once),
          LST_CASE(a_team_survives_the_failure_of_every_allocation),
          LST_CASE(a_team_without_members_is_refused),
          LST_CASE(shares_cover_everything_once_at_multiples_of_the_grain),

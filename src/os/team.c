@@ -233,3 +233,32 @@ void lsi_team_share(int64_t n, int64_t grain, int part, int parts, int64_t *begi
     *begin = first < units ? first * g : n;
     *end = after < units ? after * g : n;
 }
+
+void lsi_queue_init(lsi_queue *q, int64_t count, int parts)
+{
+    q->count = count;
+    q->shares = LSI_MIN(parts, LSI_QUEUE_SHARES);
+    for (int i = 0; i < q->shares; i++) {
+        int64_t begin = 0;
+
+        lsi_team_share(count, 1, i, q->shares, &begin, &q->share[i].end);
+        atomic_init(&q->share[i].next, begin);
+    }
+}
+
+int64_t lsi_queue_take(lsi_queue *q, int part)
+{
+    for (int i = 0; i < q->shares; i++) {
+        struct lsi_share *s = &q->share[(part + i) % q->shares];
+
+        if (atomic_load_explicit(&s->next, memory_order_relaxed) < s->end) {
+            const int64_t piece =
+                atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed);
+
+            if (piece < s->end) {
+                return piece;
+            }
+        }
+    }
+    return -1;
+}

@@ -32,22 +32,28 @@ int lsi_team_size(const lsi_team *team);
 void lsi_team_run(lsi_team *team, int parts, lsi_team_fn fn, void *arg);
 
 /*
- * Pieces of a run that members take one after the other, whoever is free: a member whose
- * core is taken away meanwhile leaves the rest to the others. Who does a piece must not
+ * Pieces of a run, for members to take one after the other. Each has its own share of
+ * them and takes those first: the same pieces in every run of the same shape, so that
+ * what it wrote last time is still in its cache. Then it takes what others have left: a
+ * member whose core is taken away meanwhile holds up nobody. Who does a piece must not
  * matter to its result.
  */
+enum { LSI_QUEUE_SHARES = 32 };
+
 typedef struct lsi_queue {
-    _Atomic int64_t next;
     int64_t count;
+    int shares;
+    struct lsi_share {
+        _Alignas(64) _Atomic int64_t next; /* one who takes disturbs no other */
+        int64_t end;
+    } share[LSI_QUEUE_SHARES];
 } lsi_queue;
 
-/* The number of the next piece; -1: there is none left. */
-static inline int64_t lsi_queue_take(lsi_queue *q)
-{
-    const int64_t i = atomic_fetch_add_explicit(&q->next, 1, memory_order_relaxed);
+/* `count` pieces for `parts` members; more members than shares begin in the same ones. */
+void lsi_queue_init(lsi_queue *q, int64_t count, int parts);
 
-    return i < q->count ? i : -1;
-}
+/* The number of the next piece for member `part`; -1: there is none left. */
+int64_t lsi_queue_take(lsi_queue *q, int part);
 
 /* How long members spin before they park: LS_SPIN_US, else the default. */
 int lsi_team_spin_us(void);

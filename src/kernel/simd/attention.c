@@ -212,7 +212,8 @@ static void attend_part(void *arg, int part, int parts)
 
     (void)parts;
     lay_out(j, j->scratch + part * j->scratch_each, &w);
-    for (int64_t q = lsi_queue_take(&j->queue); q >= 0; q = lsi_queue_take(&j->queue)) {
+    for (int64_t q = lsi_queue_take(&j->queue, part); q >= 0;
+         q = lsi_queue_take(&j->queue, part)) {
         for (int64_t i = q * j->run; i < (q + 1) * j->run; i++) {
             const int64_t head = i / blocks, i0 = i % blocks * j->rows;
 
@@ -230,7 +231,7 @@ ls_status LSI_SIMD(attention)(ls_op_call *k)
     struct job j = {.out = k->out[0]->data, .lse = k->out[1]->data};
     struct space unused = {0};
     size_t bytes = 0;
-    int64_t blocks = 0;
+    int64_t blocks = 0, pieces = 0;
     int parts = 1;
 
     if (!lsi_all_f32(k) || k->in[0]->count == 0 || k->in[1]->count == 0 ||
@@ -244,8 +245,9 @@ ls_status LSI_SIMD(attention)(ls_op_call *k)
     parts = lsi_parts(k, k->in[0]->count * j.a.keys / VW / 2);
     // Whole heads, each packed once, if there are enough of them.
     j.run = j.a.heads >= 4 * (int64_t)parts ? blocks : 1;
-    j.queue.count = j.a.heads * blocks / j.run;
-    parts = (int)LSI_MIN(parts, j.queue.count);
+    pieces = j.a.heads * blocks / j.run;
+    parts = (int)LSI_MIN(parts, pieces);
+    lsi_queue_init(&j.queue, pieces, parts);
     j.scratch_each = lay_out(&j, NULL, &unused);
     bytes = (size_t)(j.scratch_each * parts) * sizeof(float);
     j.scratch = lsi_device_alloc(k->device, bytes);

@@ -222,8 +222,8 @@ static void run_part(void *arg, int part, int parts)
 
     (void)parts;
     lay_out(j, j->scratch + part * j->scratch_each, &w);
-    for (int64_t head = lsi_queue_take(&j->heads); head >= 0;
-         head = lsi_queue_take(&j->heads)) {
+    for (int64_t head = lsi_queue_take(&j->heads, part); head >= 0;
+         head = lsi_queue_take(&j->heads, part)) {
         run_head(j, &w, head);
     }
 }
@@ -248,8 +248,8 @@ ls_status LSI_SIMD(attention_grad)(ls_op_call *k)
     j.dk = k->out[1]->data;
     j.dv = k->out[2]->data;
     j.rows = query_block(j.a.n, QUERY_BLOCK);
-    j.heads.count = j.a.heads;
     parts = (int)LSI_MIN(lsi_parts(k, k->in[0]->count * j.a.keys / VW), j.a.heads);
+    lsi_queue_init(&j.heads, j.a.heads, parts);
     j.scratch_each = lay_out(&j, NULL, &unused);
     bytes = (size_t)(j.scratch_each * parts) * sizeof(float);
     j.scratch = lsi_device_alloc(k->device, bytes);

@@ -397,7 +397,8 @@ static void scatter_part(void *arg, int part, int parts)
     int64_t begin = 0, end = 0;
 
     (void)parts;
-    for (int64_t i = lsi_queue_take(&s->shares); i >= 0; i = lsi_queue_take(&s->shares)) {
+    for (int64_t i = lsi_queue_take(&s->shares, part); i >= 0;
+         i = lsi_queue_take(&s->shares, part)) {
         lsi_team_share(s->v.n, 1, (int)i, (int)s->shares.count, &begin, &end);
         scatter_images(s, begin, end, s->scratch + (int64_t)part * s->scratch_each);
     }
@@ -413,7 +414,8 @@ static ls_status scatter_run(ls_op_call *k, struct scatter *s)
     size_t bytes = 0;
 
     s->g.m = s->block;
-    s->shares.count = parts == 1 ? 1 : LSI_MIN(4 * (int64_t)parts, s->v.n);
+    lsi_queue_init(&s->shares, parts == 1 ? 1 : LSI_MIN(4 * (int64_t)parts, s->v.n),
+                   parts);
     s->scratch_each =
         (LSI_SIMD(gemm_scratch)(&s->g, s->block, s->g.n) + s->block * s->g.n + 63) / 32 *
         32;

@@ -4,7 +4,7 @@
 enum { MOST_ROWS = 1024 };           /* of a block, however flat it is */
 enum { FEW_ROWS = 2 * GEMM_MR };     /* not worth packing B for */
 enum { MANY_COLUMNS = 4 * GEMM_NR }; /* worth copying A for, if it lies badly */
-enum { WIDE = 16 * GEMM_NR };        /* worth it anyway */
+enum { ALIAS = 1024 };               /* rows so far apart share a set of the cache */
 enum { SOME_ROWS = 8 * GEMM_MR };    /* cut at a time: a set of the cache holds 8 lines */
 
 /* How deep a block is: a panel of B fills half of a first-level cache of 32 KiB. */
@@ -47,7 +47,6 @@ static struct blocking choose_blocking(const lsi_gemm *g, int64_t rows, int64_t 
     struct blocking p = {.kc = block_depth(g->k)};
     const int64_t most = most_rows(p.kc);
     const int64_t blocks = (rows + most - 1) / most;
-    const bool aliases = g->a.ld % 256 == 0;
 
     p.mc = round_up((rows + blocks - 1) / blocks, GEMM_MR);
     p.direct = rows <= FEW_ROWS && !g->b.transposed;
@@ -59,8 +58,13 @@ static struct blocking choose_blocking(const lsi_gemm *g, int64_t rows, int64_t 
         p.nc = LSI_MIN(p.nc, wide);
     }
     p.copy = g->a.walk == NULL && cols >= MANY_COLUMNS &&
-             (aliases || g->a.transposed || blocks > 1 || cols >= WIDE);
+             (g->a.ld % ALIAS == 0 || g->a.transposed || blocks > 1);
     return p;
+}
+
+bool LSI_SIMD(gemm_copies)(const lsi_gemm *g, int64_t rows, int64_t cols)
+{
+    return choose_blocking(g, rows, cols).copy;
 }
 
 /* A block of A in strips; the vector that ends one may reach beyond it. */
@@ -513,19 +517,25 @@ static struct panel find_panel(const lsi_gemm *g, const struct blocking *b,
     return (struct panel){panel, GEMM_NR, NULL};
 }
 
-/* The panel after the one at j, if it will be turned. */
+/* The panel after the one at j: runs of rows if it will be turned, else a line each. */
 static struct ahead look_ahead(const lsi_gemm *g, const struct step *s, int64_t j)
 {
     const lsi_matrix *m = &g->b;
     const int64_t next = j + GEMM_NR, p0 = s->depth->p0, depth = s->depth->n;
 
-    if (!s->pack || g->panels != NULL || !m->transposed || next >= s->j1) {
+    if (!s->pack || g->panels != NULL || next >= s->j1) {
         return (struct ahead){0};
     }
-    return (struct ahead){.from = m->data + next * m->ld + p0,
+    if (m->transposed) {
+        return (struct ahead){.from = m->data + next * m->ld + p0,
+                              .ld = m->ld,
+                              .rows = LSI_MIN(s->j1 - next, GEMM_NR),
+                              .run = depth};
+    }
+    return (struct ahead){.from = m->data + p0 * m->ld + next,
                           .ld = m->ld,
-                          .rows = LSI_MIN(s->j1 - next, GEMM_NR),
-                          .run = depth};
+                          .rows = depth,
+                          .run = LSI_MIN(s->j1 - next, GEMM_NR)};
 }
 
 static void run_step(const lsi_gemm *g, const struct blocking *b, const struct step *s,

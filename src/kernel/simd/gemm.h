@@ -115,6 +115,9 @@ int64_t LSI_SIMD(gemm_scratch)(const lsi_gemm *g, int64_t rows, int64_t cols);
 void LSI_SIMD(gemm_block)(const lsi_gemm *g, int64_t m0, int64_t m1, int64_t n0,
                           int64_t n1, float *scratch);
 
+/* Whether a block of that size copies its part of a before it uses it. */
+bool LSI_SIMD(gemm_copies)(const lsi_gemm *g, int64_t rows, int64_t cols);
+
 /* Floats that b takes in panels, and the packing itself: columns n0 .. n1-1. */
 int64_t LSI_SIMD(gemm_packed)(int64_t k, int64_t n);
 void LSI_SIMD(gemm_pack)(const lsi_matrix *b, int64_t k, int64_t n, int64_t n0,

@@ -21,9 +21,23 @@ struct job {
 };
 
 /*
+ * What a strip of A costs beside its tiles, in tiles, and a panel of B: measured. A strip
+ * that is used where it lies costs least, one cut out of a transposed matrix most.
+ */
+static double strip_cost(const lsi_gemm *g, int64_t strips, int64_t panels)
+{
+    if (!LSI_SIMD(gemm_copies)(g, strips * GEMM_MR, panels * GEMM_NR)) {
+        return 0.1;
+    }
+    return g->a.transposed ? 2.5 : 0.6;
+}
+
+#define PANEL_COST 2.0
+
+/*
  * What a cut into `rows` x `cols` pieces costs, in tiles that the last member done has
- * computed. Every piece packs both matrices again: a few tiles' worth of it, and some
- * time to be taken. Few pieces leave the others waiting for a member that is late.
+ * computed. Every piece reads its part of both matrices again, and takes some time to be
+ * taken. Few pieces leave the others waiting for a member that is late.
  */
 static double cut_cost(const lsi_gemm *g, int parts, int rows, int cols)
 {
@@ -33,7 +47,8 @@ static double cut_cost(const lsi_gemm *g, int parts, int rows, int cols)
     const int64_t wide = (col_units + cols - 1) / cols;
     const double r = (double)high, c = (double)wide;
     const int pieces = rows * cols, rounds = (pieces + parts - 1) / parts;
-    const double piece = r * c * (1.0 + 0.3 / r + 0.1 / c) + 160.0 / (double)g->k;
+    const double piece =
+        r * c + PANEL_COST * c + strip_cost(g, high, wide) * r + 160.0 / (double)g->k;
 
     return rounds * piece * (1.0 + LATE * parts / pieces);
 }
@@ -97,7 +112,8 @@ static void run_part(void *arg, int part, int parts)
     struct job *j = arg;
 
     (void)parts;
-    for (int64_t i = lsi_queue_take(&j->queue); i >= 0; i = lsi_queue_take(&j->queue)) {
+    for (int64_t i = lsi_queue_take(&j->queue, part); i >= 0;
+         i = lsi_queue_take(&j->queue, part)) {
         run_piece(j, i, j->scratch + part * j->scratch_each);
     }
 }
@@ -109,12 +125,13 @@ ls_status LSI_SIMD(gemm_run)(ls_op_call *k, const lsi_gemm *g, int64_t batch,
     struct job j = {.g = g, .batch = batch, .at = at, .ctx = ctx};
     const double flops = 2.0 * (double)g->m * (double)g->n * (double)g->k * (double)batch;
     int parts = lsi_parts(k, (int64_t)(flops / FLOPS_PER_NS));
-    int64_t rows = 0, cols = 0, zero = 0;
+    int64_t rows = 0, cols = 0, zero = 0, pieces = 0;
     size_t bytes = 0;
 
     cut(&j, parts);
-    j.queue.count = (int64_t)j.by_batch * j.by_rows * j.by_cols;
-    parts = (int)LSI_MIN(parts, j.queue.count);
+    pieces = (int64_t)j.by_batch * j.by_rows * j.by_cols;
+    parts = (int)LSI_MIN(parts, pieces);
+    lsi_queue_init(&j.queue, pieces, parts);
     // The first piece is as large as any.
     lsi_team_share(g->m, GEMM_MR, 0, j.by_rows, &zero, &rows);
     lsi_team_share(g->n, GEMM_NR, 0, j.by_cols, &zero, &cols);

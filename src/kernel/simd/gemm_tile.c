@@ -198,7 +198,8 @@ LSI_INLINE const float *step_piece(const int mr, const int nv, vf acc[][2],
 
 /*
  * The first tile of a panel packs it: loads that come from afar wait beside
- * multiplications instead of alone.
+ * multiplications instead of alone. Nothing is fetched from beyond the end: what lies
+ * there may be what another member is just writing.
  */
 LSI_INLINE void pack_piece(const int mr, const int nv, vf acc[][2],
                            const float *const *row, lsi_piece piece, int64_t step,
@@ -209,7 +210,7 @@ LSI_INLINE void pack_piece(const int mr, const int nv, vf acc[][2],
 
     for (int64_t left = piece.n; left > 0; left--) {
         take_row(nv, bv, b);
-        __builtin_prefetch(b + AHEAD * bs, 0, 2);
+        __builtin_prefetch(left > AHEAD ? b + AHEAD * bs : b, 0, 2);
         LSI_UNROLL
         for (int64_t j = 0; j < nv; j++) {
             vstore(panel + j * VW, bv[j]);
