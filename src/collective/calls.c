@@ -55,7 +55,33 @@ static ls_status check_peer(const ls_comm *comm, const lsi_call *call, const cha
     return LS_OK;
 }
 
+/* `from` and `to` hold the call's count so many times each. */
+static ls_status check_buffers(const lsi_call *call, int from_times, int to_times,
+                               ls_error *err)
+{
+    const ls_status st =
+        check_buffer(call, call->from, call->count, from_times, "from", err);
+
+    return st == LS_OK ? check_buffer(call, call->to, call->count, to_times, "to", err)
+                       : st;
+}
+
 /* Blocking and started calls differ in `out` alone: NULL is blocking. */
+
+/* Calls on one buffer; all but all_reduce have a root. */
+static ls_status in_place(ls_comm *comm, lsi_call *call, const ls_comm_options *opts,
+                          ls_comm_work **out, ls_error *err)
+{
+    ls_status st = check_comm(comm, call, err);
+
+    if (st == LS_OK && call->kind != LSI_CALL_ALL_REDUCE) {
+        st = check_peer(comm, call, "root", err);
+    }
+    if (st == LS_OK) {
+        st = check_buffer(call, call->to, call->count, 1, "buf", err);
+    }
+    return st == LS_OK ? lsi_comm_call(comm, call, opts, out, err) : st;
+}
 
 static ls_status all_reduce(ls_comm *comm, ls_reduce op, void *buf, size_t count,
                             ls_dtype dtype, const ls_comm_options *opts,
@@ -69,12 +95,8 @@ static ls_status all_reduce(ls_comm *comm, ls_reduce op, void *buf, size_t count
                      .from = buf,
                      .to = buf,
                      .place = lsi_comm_take_place()};
-    ls_status st = check_comm(comm, &call, err);
 
-    if (st == LS_OK) {
-        st = check_buffer(&call, buf, count, 1, "buf", err);
-    }
-    return st == LS_OK ? lsi_comm_call(comm, &call, opts, out, err) : st;
+    return in_place(comm, &call, opts, out, err);
 }
 
 static ls_status reduce(ls_comm *comm, int root, ls_reduce op, void *buf, size_t count,
@@ -89,15 +111,8 @@ static ls_status reduce(ls_comm *comm, int root, ls_reduce op, void *buf, size_t
                      .from = buf,
                      .to = buf,
                      .place = lsi_comm_take_place()};
-    ls_status st = check_comm(comm, &call, err);
 
-    if (st == LS_OK) {
-        st = check_peer(comm, &call, "root", err);
-    }
-    if (st == LS_OK) {
-        st = check_buffer(&call, buf, count, 1, "buf", err);
-    }
-    return st == LS_OK ? lsi_comm_call(comm, &call, opts, out, err) : st;
+    return in_place(comm, &call, opts, out, err);
 }
 
 static ls_status broadcast(ls_comm *comm, int root, void *buf, size_t count,
@@ -111,15 +126,8 @@ static ls_status broadcast(ls_comm *comm, int root, void *buf, size_t count,
                      .from = buf,
                      .to = buf,
                      .place = lsi_comm_take_place()};
-    ls_status st = check_comm(comm, &call, err);
 
-    if (st == LS_OK) {
-        st = check_peer(comm, &call, "root", err);
-    }
-    if (st == LS_OK) {
-        st = check_buffer(&call, buf, count, 1, "buf", err);
-    }
-    return st == LS_OK ? lsi_comm_call(comm, &call, opts, out, err) : st;
+    return in_place(comm, &call, opts, out, err);
 }
 
 static ls_status all_gather(ls_comm *comm, const void *from, size_t count,
@@ -187,10 +195,7 @@ static ls_status reduce_scatter(ls_comm *comm, ls_reduce op, const void *from,
     ls_status st = check_comm(comm, &call, err);
 
     if (st == LS_OK) {
-        st = check_buffer(&call, from, count, comm->size, "from", err);
-    }
-    if (st == LS_OK) {
-        st = check_buffer(&call, to, count, 1, "to", err);
+        st = check_buffers(&call, comm->size, 1, err);
     }
     return st == LS_OK ? lsi_comm_call(comm, &call, opts, out, err) : st;
 }
@@ -209,10 +214,7 @@ static ls_status all_to_all(ls_comm *comm, const void *from, size_t count, ls_dt
     ls_status st = check_comm(comm, &call, err);
 
     if (st == LS_OK) {
-        st = check_buffer(&call, from, count, comm->size, "from", err);
-    }
-    if (st == LS_OK) {
-        st = check_buffer(&call, to, count, comm->size, "to", err);
+        st = check_buffers(&call, comm->size, comm->size, err);
     }
     if (st == LS_OK && count > 0 && from == to && comm->size > 1) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
@@ -369,10 +371,7 @@ ls_status lsi_comm_all_reduce(ls_comm *comm, ls_reduce op, const void *from, voi
     ls_status st = check_comm(comm, &call, err);
 
     if (st == LS_OK) {
-        st = check_buffer(&call, from, count, 1, "from", err);
-    }
-    if (st == LS_OK) {
-        st = check_buffer(&call, to, count, 1, "to", err);
+        st = check_buffers(&call, 1, 1, err);
     }
     return st == LS_OK ? lsi_comm_call(comm, &call, opts, NULL, err) : st;
 }

@@ -123,6 +123,11 @@ static void expire(const struct patience *p, int64_t now)
     p->c->base.backend->fail(&p->c->base, &why);
 }
 
+static bool is_gone(const lsi_local *g, int rank)
+{
+    return rank >= 0 && atomic_load(&g->slots[rank].gone);
+}
+
 /* A rank whose handle was released never comes. */
 static void check_gone(const struct patience *p)
 {
@@ -130,7 +135,7 @@ static void check_gone(const struct patience *p)
     ls_error why = LS_ERROR_INIT;
     const lsi_call *call;
 
-    if (late < 0 || !atomic_load(&p->c->group->slots[late].gone)) {
+    if (!is_gone(p->c->group, late)) {
         return;
     }
     if (ended(p->c, p->work) || culprit(p) != late) {
@@ -173,7 +178,8 @@ static void park(struct patience *p, lsi_deadline until)
 
     atomic_store(&slot->wants, wants(p));
     (void)atomic_fetch_add(&g->sleepers, 1);
-    if (!ended(p->c, p->work) && p->c->moves == moves && !atomic_load(&g->failure.set)) {
+    if (!ended(p->c, p->work) && p->c->moves == moves && !atomic_load(&g->failure.set) &&
+        !is_gone(g, culprit(p))) {
         lsi_word_sleep(&slot->bell, bell, until);
     }
     (void)atomic_fetch_sub(&g->sleepers, 1);

@@ -3,6 +3,15 @@
 
 #include "kernel/ref/ref.h"
 
+/* The row of an operation without attributes, and its front door. */
+#define ROW(name, shape, gradient)                                                       \
+    LSI_ROW(name, 2, 2, 1, shape, lsi_ref_##name, gradient);                             \
+                                                                                         \
+    ls_tensor *(ls_##name)(ls_context * c, ls_tensor * a, ls_tensor * b)                 \
+    {                                                                                    \
+        return lsi_op2(c, &lsi_op_##name, a, b, NULL, 0);                                \
+    }
+
 /* Output 0: the shape both operands broadcast to, of `dtype`. */
 static ls_status broadcast_pair(ls_op_call *k, ls_dtype dtype)
 {
@@ -103,12 +112,7 @@ static void add_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *g
     }
 }
 
-LSI_ROW(add, 2, 2, 1, arithmetic, lsi_ref_add, add_gradient);
-
-ls_tensor *(ls_add)(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return lsi_op2(c, &lsi_op_add, a, b, NULL, 0);
-}
+ROW(add, arithmetic, add_gradient)
 
 static void sub_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                          ls_tensor **gin)
@@ -121,12 +125,7 @@ static void sub_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *g
     }
 }
 
-LSI_ROW(sub, 2, 2, 1, arithmetic, lsi_ref_sub, sub_gradient);
-
-ls_tensor *(ls_sub)(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return lsi_op2(c, &lsi_op_sub, a, b, NULL, 0);
-}
+ROW(sub, arithmetic, sub_gradient)
 
 static void mul_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                          ls_tensor **gin)
@@ -139,12 +138,7 @@ static void mul_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *g
     }
 }
 
-LSI_ROW(mul, 2, 2, 1, arithmetic, lsi_ref_mul, mul_gradient);
-
-ls_tensor *(ls_mul)(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return lsi_op2(c, &lsi_op_mul, a, b, NULL, 0);
-}
+ROW(mul, arithmetic, mul_gradient)
 
 /* The quotient of integers is of another dtype than they: they get no gradient. */
 static void div_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
@@ -166,19 +160,9 @@ static void div_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *g
     }
 }
 
-LSI_ROW(div, 2, 2, 1, division, lsi_ref_div, div_gradient);
+ROW(div, division, div_gradient)
 
-ls_tensor *(ls_div)(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return lsi_op2(c, &lsi_op_div, a, b, NULL, 0);
-}
-
-LSI_ROW(floordiv, 2, 2, 1, arithmetic, lsi_ref_floordiv, NULL);
-
-ls_tensor *(ls_floordiv)(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return lsi_op2(c, &lsi_op_floordiv, a, b, NULL, 0);
-}
+ROW(floordiv, arithmetic, NULL)
 
 /* a - b floor(a/b), the floor taken as constant. */
 static void mod_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
@@ -197,12 +181,7 @@ static void mod_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *g
     }
 }
 
-LSI_ROW(mod, 2, 2, 1, arithmetic, lsi_ref_mod, mod_gradient);
-
-ls_tensor *(ls_mod)(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return lsi_op2(c, &lsi_op_mod, a, b, NULL, 0);
-}
+ROW(mod, arithmetic, mod_gradient)
 
 /* b a^(b-1) and a^b log a; the latter is taken as 0 where the logarithm is not real. */
 static void pow_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
@@ -231,12 +210,7 @@ static void pow_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *g
     }
 }
 
-LSI_ROW(pow, 2, 2, 1, arithmetic, lsi_ref_pow, pow_gradient);
-
-ls_tensor *(ls_pow)(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return lsi_op2(c, &lsi_op_pow, a, b, NULL, 0);
-}
+ROW(pow, arithmetic, pow_gradient)
 
 /* Each element's gradient goes to the operand that was taken: `a` where `first` says. */
 static void choose_gradient(ls_context *c, const ls_op_node *n, ls_tensor *first,
@@ -258,12 +232,7 @@ static void maximum_gradient(ls_context *c, const ls_op_node *n, ls_tensor *cons
     choose_gradient(c, n, ls_greater_equal(c, n->in[0], n->in[1]), gout[0], gin);
 }
 
-LSI_ROW(maximum, 2, 2, 1, arithmetic, lsi_ref_maximum, maximum_gradient);
-
-ls_tensor *(ls_maximum)(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return lsi_op2(c, &lsi_op_maximum, a, b, NULL, 0);
-}
+ROW(maximum, arithmetic, maximum_gradient)
 
 static void minimum_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                              ls_tensor **gin)
@@ -271,68 +240,16 @@ static void minimum_gradient(ls_context *c, const ls_op_node *n, ls_tensor *cons
     choose_gradient(c, n, ls_less_equal(c, n->in[0], n->in[1]), gout[0], gin);
 }
 
-LSI_ROW(minimum, 2, 2, 1, arithmetic, lsi_ref_minimum, minimum_gradient);
+ROW(minimum, arithmetic, minimum_gradient)
 
-ls_tensor *(ls_minimum)(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return lsi_op2(c, &lsi_op_minimum, a, b, NULL, 0);
-}
-
-LSI_ROW(equal, 2, 2, 1, equality, lsi_ref_equal, NULL);
-
-ls_tensor *(ls_equal)(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return lsi_op2(c, &lsi_op_equal, a, b, NULL, 0);
-}
-
-LSI_ROW(not_equal, 2, 2, 1, equality, lsi_ref_not_equal, NULL);
-
-ls_tensor *(ls_not_equal)(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return lsi_op2(c, &lsi_op_not_equal, a, b, NULL, 0);
-}
-
-LSI_ROW(less, 2, 2, 1, ordering, lsi_ref_less, NULL);
-
-ls_tensor *(ls_less)(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return lsi_op2(c, &lsi_op_less, a, b, NULL, 0);
-}
-
-LSI_ROW(less_equal, 2, 2, 1, ordering, lsi_ref_less_equal, NULL);
-
-ls_tensor *(ls_less_equal)(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return lsi_op2(c, &lsi_op_less_equal, a, b, NULL, 0);
-}
-
-LSI_ROW(greater, 2, 2, 1, ordering, lsi_ref_greater, NULL);
-
-ls_tensor *(ls_greater)(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return lsi_op2(c, &lsi_op_greater, a, b, NULL, 0);
-}
-
-LSI_ROW(greater_equal, 2, 2, 1, ordering, lsi_ref_greater_equal, NULL);
-
-ls_tensor *(ls_greater_equal)(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return lsi_op2(c, &lsi_op_greater_equal, a, b, NULL, 0);
-}
-
-LSI_ROW(logical_and, 2, 2, 1, logical, lsi_ref_logical_and, NULL);
-
-ls_tensor *(ls_logical_and)(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return lsi_op2(c, &lsi_op_logical_and, a, b, NULL, 0);
-}
-
-LSI_ROW(logical_or, 2, 2, 1, logical, lsi_ref_logical_or, NULL);
-
-ls_tensor *(ls_logical_or)(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return lsi_op2(c, &lsi_op_logical_or, a, b, NULL, 0);
-}
+ROW(equal, equality, NULL)
+ROW(not_equal, equality, NULL)
+ROW(less, ordering, NULL)
+ROW(less_equal, ordering, NULL)
+ROW(greater, ordering, NULL)
+ROW(greater_equal, ordering, NULL)
+ROW(logical_and, logical, NULL)
+ROW(logical_or, logical, NULL)
 
 static ls_status where_shape(ls_op_call *k)
 {

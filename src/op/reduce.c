@@ -44,6 +44,16 @@ static ls_tensor *reduce(ls_context *c, const ls_op *op, ls_tensor *x, const int
     return lsi_op1(c, op, x, &attrs, sizeof attrs);
 }
 
+/* The row of a reduction over axes, and its front door. */
+#define ROW(name, shape, gradient)                                                       \
+    LSI_ROW(name, 1, 1, 1, shape, lsi_ref_##name, gradient);                             \
+                                                                                         \
+    ls_tensor *(ls_##name)(ls_context * c, ls_tensor * x, const int *axes, size_t naxes, \
+                           bool keepdims)                                                \
+    {                                                                                    \
+        return reduce(c, &lsi_op_##name, x, axes, naxes, keepdims);                      \
+    }
+
 /* `shape` without the axes in `mask`, or with their sizes made 1. */
 static ls_shape reduced(const ls_shape *shape, uint32_t mask, bool keepdims)
 {
@@ -125,13 +135,7 @@ static void sum_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *g
     gin[0] = ls_broadcast_to(c, widen(c, n, gout[0]), lsi_shape(n->in[0]));
 }
 
-LSI_ROW(sum, 1, 1, 1, reduce_numbers, lsi_ref_sum, sum_gradient);
-
-ls_tensor *(ls_sum)(ls_context *c, ls_tensor *x, const int *axes, size_t naxes,
-                    bool keepdims)
-{
-    return reduce(c, &lsi_op_sum, x, axes, naxes, keepdims);
-}
+ROW(sum, reduce_numbers, sum_gradient)
 
 static void mean_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                           ls_tensor **gin)
@@ -145,13 +149,7 @@ static void mean_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *
     }
 }
 
-LSI_ROW(mean, 1, 1, 1, reduce_numbers, lsi_ref_mean, mean_gradient);
-
-ls_tensor *(ls_mean)(ls_context *c, ls_tensor *x, const int *axes, size_t naxes,
-                     bool keepdims)
-{
-    return reduce(c, &lsi_op_mean, x, axes, naxes, keepdims);
-}
+ROW(mean, reduce_numbers, mean_gradient)
 
 /* A matrix with its columns moved by `by` to the right (left if negative); ones come in.
  */
@@ -222,13 +220,7 @@ static void prod_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *
     gin[0] = ls_transpose(c, ls_reshape(c, others, lsi_shape(moved)), back);
 }
 
-LSI_ROW(prod, 1, 1, 1, reduce_numbers, lsi_ref_prod, prod_gradient);
-
-ls_tensor *(ls_prod)(ls_context *c, ls_tensor *x, const int *axes, size_t naxes,
-                     bool keepdims)
-{
-    return reduce(c, &lsi_op_prod, x, axes, naxes, keepdims);
-}
+ROW(prod, reduce_numbers, prod_gradient)
 
 /* Elements that tie for the extreme share its gradient equally. */
 static void extreme_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
@@ -249,37 +241,10 @@ static void extreme_gradient(ls_context *c, const ls_op_node *n, ls_tensor *cons
     gin[0] = ls_mul(c, ls_div(c, chosen, many), widen(c, n, gout[0]));
 }
 
-LSI_ROW(max, 1, 1, 1, reduce_numbers, lsi_ref_max, extreme_gradient);
-
-ls_tensor *(ls_max)(ls_context *c, ls_tensor *x, const int *axes, size_t naxes,
-                    bool keepdims)
-{
-    return reduce(c, &lsi_op_max, x, axes, naxes, keepdims);
-}
-
-LSI_ROW(min, 1, 1, 1, reduce_numbers, lsi_ref_min, extreme_gradient);
-
-ls_tensor *(ls_min)(ls_context *c, ls_tensor *x, const int *axes, size_t naxes,
-                    bool keepdims)
-{
-    return reduce(c, &lsi_op_min, x, axes, naxes, keepdims);
-}
-
-LSI_ROW(any, 1, 1, 1, reduce_bools, lsi_ref_any, NULL);
-
-ls_tensor *(ls_any)(ls_context *c, ls_tensor *x, const int *axes, size_t naxes,
-                    bool keepdims)
-{
-    return reduce(c, &lsi_op_any, x, axes, naxes, keepdims);
-}
-
-LSI_ROW(all, 1, 1, 1, reduce_bools, lsi_ref_all, NULL);
-
-ls_tensor *(ls_all)(ls_context *c, ls_tensor *x, const int *axes, size_t naxes,
-                    bool keepdims)
-{
-    return reduce(c, &lsi_op_all, x, axes, naxes, keepdims);
-}
+ROW(max, reduce_numbers, extreme_gradient)
+ROW(min, reduce_numbers, extreme_gradient)
+ROW(any, reduce_bools, NULL)
+ROW(all, reduce_bools, NULL)
 
 /* The softmax over the reduced axes: exp(x - y). */
 static void logsumexp_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
@@ -290,13 +255,7 @@ static void logsumexp_gradient(ls_context *c, const ls_op_node *n, ls_tensor *co
     gin[0] = ls_mul(c, share, widen(c, n, gout[0]));
 }
 
-LSI_ROW(logsumexp, 1, 1, 1, reduce_floats, lsi_ref_logsumexp, logsumexp_gradient);
-
-ls_tensor *(ls_logsumexp)(ls_context *c, ls_tensor *x, const int *axes, size_t naxes,
-                          bool keepdims)
-{
-    return reduce(c, &lsi_op_logsumexp, x, axes, naxes, keepdims);
-}
+ROW(logsumexp, reduce_floats, logsumexp_gradient)
 
 static ls_status arg_shape(ls_op_call *k)
 {

@@ -5,6 +5,15 @@
 
 #include "kernel/ref/ref.h"
 
+/* The row of an operation without attributes, and its front door. */
+#define ROW(name, shape, gradient)                                                       \
+    LSI_ROW(name, 1, 1, 1, shape, lsi_ref_##name, gradient);                             \
+                                                                                         \
+    ls_tensor *(ls_##name)(ls_context * c, ls_tensor * x)                                \
+    {                                                                                    \
+        return lsi_op1(c, &lsi_op_##name, x, NULL, 0);                                   \
+    }
+
 static ls_tensor *scaled(ls_context *c, ls_tensor *t, double factor)
 {
     return t == NULL ? NULL : ls_mul(c, t, lsi_scalar(c, (ls_dtype)t->dtype, factor));
@@ -52,12 +61,7 @@ static void neg_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *g
     gin[0] = ls_neg(c, gout[0]);
 }
 
-LSI_ROW(neg, 1, 1, 1, lsi_shape_same_number, lsi_ref_neg, neg_gradient);
-
-ls_tensor *(ls_neg)(ls_context *c, ls_tensor *x)
-{
-    return lsi_op1(c, &lsi_op_neg, x, NULL, 0);
-}
+ROW(neg, lsi_shape_same_number, neg_gradient)
 
 static void abs_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                          ls_tensor **gin)
@@ -65,12 +69,7 @@ static void abs_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *g
     gin[0] = ls_mul(c, gout[0], ls_sign(c, n->in[0]));
 }
 
-LSI_ROW(abs, 1, 1, 1, lsi_shape_same_number, lsi_ref_abs, abs_gradient);
-
-ls_tensor *(ls_abs)(ls_context *c, ls_tensor *x)
-{
-    return lsi_op1(c, &lsi_op_abs, x, NULL, 0);
-}
+ROW(abs, lsi_shape_same_number, abs_gradient)
 
 /* Flat but for the step at 0: TensorFlow too gives zeros rather than none. */
 static void sign_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
@@ -80,12 +79,7 @@ static void sign_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *
     gin[0] = lsi_zeros_like(c, n->in[0]);
 }
 
-LSI_ROW(sign, 1, 1, 1, lsi_shape_same_number, lsi_ref_sign, sign_gradient);
-
-ls_tensor *(ls_sign)(ls_context *c, ls_tensor *x)
-{
-    return lsi_op1(c, &lsi_op_sign, x, NULL, 0);
-}
+ROW(sign, lsi_shape_same_number, sign_gradient)
 
 static void exp_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                          ls_tensor **gin)
@@ -93,12 +87,7 @@ static void exp_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *g
     gin[0] = ls_mul(c, gout[0], n->out[0]);
 }
 
-LSI_ROW(exp, 1, 1, 1, lsi_shape_same_float, lsi_ref_exp, exp_gradient);
-
-ls_tensor *(ls_exp)(ls_context *c, ls_tensor *x)
-{
-    return lsi_op1(c, &lsi_op_exp, x, NULL, 0);
-}
+ROW(exp, lsi_shape_same_float, exp_gradient)
 
 static void log_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                          ls_tensor **gin)
@@ -106,12 +95,7 @@ static void log_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *g
     gin[0] = ls_div(c, gout[0], n->in[0]);
 }
 
-LSI_ROW(log, 1, 1, 1, lsi_shape_same_float, lsi_ref_log, log_gradient);
-
-ls_tensor *(ls_log)(ls_context *c, ls_tensor *x)
-{
-    return lsi_op1(c, &lsi_op_log, x, NULL, 0);
-}
+ROW(log, lsi_shape_same_float, log_gradient)
 
 static void log1p_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                            ls_tensor **gin)
@@ -119,12 +103,7 @@ static void log1p_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const 
     gin[0] = ls_div(c, gout[0], shifted(c, n->in[0], 1));
 }
 
-LSI_ROW(log1p, 1, 1, 1, lsi_shape_same_float, lsi_ref_log1p, log1p_gradient);
-
-ls_tensor *(ls_log1p)(ls_context *c, ls_tensor *x)
-{
-    return lsi_op1(c, &lsi_op_log1p, x, NULL, 0);
-}
+ROW(log1p, lsi_shape_same_float, log1p_gradient)
 
 static void sqrt_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                           ls_tensor **gin)
@@ -132,12 +111,7 @@ static void sqrt_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *
     gin[0] = ls_div(c, scaled(c, gout[0], 0.5), n->out[0]);
 }
 
-LSI_ROW(sqrt, 1, 1, 1, lsi_shape_same_float, lsi_ref_sqrt, sqrt_gradient);
-
-ls_tensor *(ls_sqrt)(ls_context *c, ls_tensor *x)
-{
-    return lsi_op1(c, &lsi_op_sqrt, x, NULL, 0);
-}
+ROW(sqrt, lsi_shape_same_float, sqrt_gradient)
 
 static void rsqrt_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                            ls_tensor **gin)
@@ -147,12 +121,7 @@ static void rsqrt_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const 
     gin[0] = ls_mul(c, scaled(c, gout[0], -0.5), ls_mul(c, ls_square(c, y), y));
 }
 
-LSI_ROW(rsqrt, 1, 1, 1, lsi_shape_same_float, lsi_ref_rsqrt, rsqrt_gradient);
-
-ls_tensor *(ls_rsqrt)(ls_context *c, ls_tensor *x)
-{
-    return lsi_op1(c, &lsi_op_rsqrt, x, NULL, 0);
-}
+ROW(rsqrt, lsi_shape_same_float, rsqrt_gradient)
 
 static void square_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                             ls_tensor **gin)
@@ -160,12 +129,7 @@ static void square_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const
     gin[0] = ls_mul(c, gout[0], scaled(c, n->in[0], 2));
 }
 
-LSI_ROW(square, 1, 1, 1, lsi_shape_same_number, lsi_ref_square, square_gradient);
-
-ls_tensor *(ls_square)(ls_context *c, ls_tensor *x)
-{
-    return lsi_op1(c, &lsi_op_square, x, NULL, 0);
-}
+ROW(square, lsi_shape_same_number, square_gradient)
 
 static void reciprocal_gradient(ls_context *c, const ls_op_node *n,
                                 ls_tensor *const *gout, ls_tensor **gin)
@@ -173,13 +137,7 @@ static void reciprocal_gradient(ls_context *c, const ls_op_node *n,
     gin[0] = ls_mul(c, ls_neg(c, gout[0]), ls_square(c, n->out[0]));
 }
 
-LSI_ROW(reciprocal, 1, 1, 1, lsi_shape_same_float, lsi_ref_reciprocal,
-        reciprocal_gradient);
-
-ls_tensor *(ls_reciprocal)(ls_context *c, ls_tensor *x)
-{
-    return lsi_op1(c, &lsi_op_reciprocal, x, NULL, 0);
-}
+ROW(reciprocal, lsi_shape_same_float, reciprocal_gradient)
 
 static void erf_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                          ls_tensor **gin)
@@ -190,12 +148,7 @@ static void erf_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *g
     gin[0] = ls_mul(c, gout[0], scaled(c, bell, two_over_sqrt_pi));
 }
 
-LSI_ROW(erf, 1, 1, 1, lsi_shape_same_float, lsi_ref_erf, erf_gradient);
-
-ls_tensor *(ls_erf)(ls_context *c, ls_tensor *x)
-{
-    return lsi_op1(c, &lsi_op_erf, x, NULL, 0);
-}
+ROW(erf, lsi_shape_same_float, erf_gradient)
 
 static void softplus_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                               ls_tensor **gin)
@@ -203,12 +156,7 @@ static void softplus_gradient(ls_context *c, const ls_op_node *n, ls_tensor *con
     gin[0] = ls_mul(c, gout[0], ls_sigmoid(c, n->in[0]));
 }
 
-LSI_ROW(softplus, 1, 1, 1, lsi_shape_same_float, lsi_ref_softplus, softplus_gradient);
-
-ls_tensor *(ls_softplus)(ls_context *c, ls_tensor *x)
-{
-    return lsi_op1(c, &lsi_op_softplus, x, NULL, 0);
-}
+ROW(softplus, lsi_shape_same_float, softplus_gradient)
 
 /*
  * relu, leaky_relu: straight lines, so that the gradient's own gradient is the same
@@ -228,12 +176,7 @@ static void relu_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *
     gin[0] = lsi_op2(c, &lsi_op_relu_grad, gout[0], n->out[0], NULL, 0);
 }
 
-LSI_ROW(relu, 1, 1, 1, lsi_shape_same_number, lsi_ref_relu, relu_gradient);
-
-ls_tensor *(ls_relu)(ls_context *c, ls_tensor *x)
-{
-    return lsi_op1(c, &lsi_op_relu, x, NULL, 0);
-}
+ROW(relu, lsi_shape_same_number, relu_gradient)
 
 static void leaky_relu_grad_gradient(ls_context *c, const ls_op_node *n,
                                      ls_tensor *const *gout, ls_tensor **gin)
@@ -286,12 +229,7 @@ static void elu_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *g
     gin[0] = lsi_op2(c, &lsi_op_elu_grad, gout[0], n->out[0], NULL, 0);
 }
 
-LSI_ROW(elu, 1, 1, 1, lsi_shape_same_float, lsi_ref_elu, elu_gradient);
-
-ls_tensor *(ls_elu)(ls_context *c, ls_tensor *x)
-{
-    return lsi_op1(c, &lsi_op_elu, x, NULL, 0);
-}
+ROW(elu, lsi_shape_same_float, elu_gradient)
 
 /* g y (1 - y): d/dy is g (1 - 2y). */
 static void sigmoid_grad_gradient(ls_context *c, const ls_op_node *n,
@@ -313,12 +251,7 @@ static void sigmoid_gradient(ls_context *c, const ls_op_node *n, ls_tensor *cons
     gin[0] = lsi_op2(c, &lsi_op_sigmoid_grad, gout[0], n->out[0], NULL, 0);
 }
 
-LSI_ROW(sigmoid, 1, 1, 1, lsi_shape_same_float, lsi_ref_sigmoid, sigmoid_gradient);
-
-ls_tensor *(ls_sigmoid)(ls_context *c, ls_tensor *x)
-{
-    return lsi_op1(c, &lsi_op_sigmoid, x, NULL, 0);
-}
+ROW(sigmoid, lsi_shape_same_float, sigmoid_gradient)
 
 /* g (1 - y*y): d/dy is -2 g y. */
 static void tanh_grad_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
@@ -338,12 +271,7 @@ static void tanh_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *
     gin[0] = lsi_op2(c, &lsi_op_tanh_grad, gout[0], n->out[0], NULL, 0);
 }
 
-LSI_ROW(tanh, 1, 1, 1, lsi_shape_same_float, lsi_ref_tanh, tanh_gradient);
-
-ls_tensor *(ls_tanh)(ls_context *c, ls_tensor *x)
-{
-    return lsi_op1(c, &lsi_op_tanh, x, NULL, 0);
-}
+ROW(tanh, lsi_shape_same_float, tanh_gradient)
 
 /* The second derivative of the exact gelu: phi(x) (2 - x*x), phi the normal density. */
 static ls_tensor *gelu_exact_curve(ls_context *c, ls_tensor *x)
@@ -433,12 +361,7 @@ static void silu_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *
     gin[0] = lsi_op2(c, &lsi_op_silu_grad, gout[0], n->in[0], NULL, 0);
 }
 
-LSI_ROW(silu, 1, 1, 1, lsi_shape_same_float, lsi_ref_silu, silu_gradient);
-
-ls_tensor *(ls_silu)(ls_context *c, ls_tensor *x)
-{
-    return lsi_op1(c, &lsi_op_silu, x, NULL, 0);
-}
+ROW(silu, lsi_shape_same_float, silu_gradient)
 
 /* True if an integer dtype can hold it, or it is so far out that it never matters. */
 static bool is_whole(double v)
@@ -547,9 +470,4 @@ static ls_status logical_not_shape(ls_op_call *k)
     return lsi_shape_same(k);
 }
 
-LSI_ROW(logical_not, 1, 1, 1, logical_not_shape, lsi_ref_logical_not, NULL);
-
-ls_tensor *(ls_logical_not)(ls_context *c, ls_tensor *x)
-{
-    return lsi_op1(c, &lsi_op_logical_not, x, NULL, 0);
-}
+ROW(logical_not, logical_not_shape, NULL)

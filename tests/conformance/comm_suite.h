@@ -40,4 +40,7 @@ void lst_comm_reductions(const lst_comm_factory *f);
 void lst_comm_moves(const lst_comm_factory *f);
 void lst_comm_works(const lst_comm_factory *f);
 void lst_comm_faults(const lst_comm_factory *f);
+
+/* Who is late is named, once. Takes two seconds; of at least two ranks. */
+void lst_comm_lateness(const lst_comm_factory *f);
 #endif

@@ -72,6 +72,11 @@ LST_TEST(threads_fail_together_and_say_why)
     lst_comm_faults(&local);
 }
 
+LST_TEST(threads_name_who_is_late_once)
+{
+    lst_comm_lateness(&local);
+}
+
 LST_TEST(threads_that_sleep_are_woken)
 {
     lst_comm_moves(&sleepy);
@@ -186,4 +191,5 @@ LST_MAIN(LST_CASE(self_reduces_as_the_reference), LST_CASE(self_moves_what_it_is
          LST_CASE(threads_move_what_they_are_given),
          LST_CASE(threads_end_started_works_in_any_order),
          LST_CASE(threads_fail_together_and_say_why),
-         LST_CASE(threads_that_sleep_are_woken), LST_CASE(any_allocation_may_fail))
+         LST_CASE(threads_name_who_is_late_once), LST_CASE(threads_that_sleep_are_woken),
+         LST_CASE(any_allocation_may_fail))

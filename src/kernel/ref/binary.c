@@ -1,68 +1,63 @@
 /* Arithmetic on two operands, with broadcasting. */
+#include "kernel/ref/element.h"
 #include "kernel/ref/ref.h"
 #include "kernel/ref/rows.h"
-#include "kernel/ref/types.h"
-
-#include <math.h>
 
 /* Integers come widened to 64 bits; unsigned ones as the same bits. */
 typedef double (*float_fn)(double a, double b);
 typedef int64_t (*int_fn)(int64_t a, int64_t b, bool is_signed);
 
-static ls_status refuse(ls_op_call *k)
+LSI_INLINE ls_status map_as(ls_op_call *k, ls_dtype dtype, float_fn f, int_fn fi)
 {
-    return ls_op_fail(k, LS_UNIMPLEMENTED, "no kernel for %s",
-                      ls_dtype_name((ls_dtype)k->in[0]->dtype));
+    lsi_rows r = lsi_rows_of(k);
+    const void *a = k->in[0]->data;
+    const void *b = k->in[1]->data;
+    void *y = k->out[0]->data;
+    int64_t at = 0;
+
+    do {
+        int64_t ia = r.at[0];
+        int64_t ib = r.at[1];
+
+        for (int64_t i = 0; i < r.n; i++, ia += r.step[0], ib += r.step[1]) {
+            if (lsi_is_float(dtype)) {
+                lsi_put(y, dtype, at + i,
+                        f(lsi_get(a, dtype, ia), lsi_get(b, dtype, ib)));
+            } else {
+                lsi_put_int(y, dtype, at + i,
+                            fi(lsi_get_int(a, dtype, ia), lsi_get_int(b, dtype, ib),
+                               lsi_is_signed(dtype)));
+            }
+        }
+        at += r.n;
+    } while (lsi_next_row(&r));
+    return LS_OK;
 }
 
-#define EACH(D, T)                                                                       \
-    LSI_TEMPLATE void map_##D(ls_op_call *k, float_fn f)                                 \
-    {                                                                                    \
-        LSI_EACH_ELEMENT(k, T, T, LSI_PUT_##D(f(LSI_GET_##D(*pa), LSI_GET_##D(*pb))));   \
-    }
-LSI_FLOATS(EACH)
-#undef EACH
-
-LSI_TEMPLATE ls_status map_float(ls_op_call *k, float_fn f)
+LSI_INLINE ls_status map_float(ls_op_call *k, float_fn f)
 {
     switch (k->in[0]->dtype) {
 #define EACH(D, T)                                                                       \
     case LS_##D:                                                                         \
-        map_##D(k, f);                                                                   \
-        return LS_OK;
+        return map_as(k, LS_##D, f, NULL);
         LSI_FLOATS(EACH)
 #undef EACH
     default:
-        return refuse(k);
+        return lsi_ref_refuse(k);
     }
 }
 
-#define EACH(D, T, is_signed)                                                            \
-    LSI_TEMPLATE void map_##D(ls_op_call *k, int_fn f)                                   \
-    {                                                                                    \
-        LSI_EACH_ELEMENT(k, T, T, (T)f((int64_t)*pa, (int64_t)*pb, is_signed));          \
-    }
-LSI_INTS(EACH)
-#undef EACH
-
-LSI_TEMPLATE ls_status map_int(ls_op_call *k, int_fn f)
+LSI_INLINE ls_status map(ls_op_call *k, float_fn f, int_fn fi)
 {
     switch (k->in[0]->dtype) {
 #define EACH(D, T, is_signed)                                                            \
     case LS_##D:                                                                         \
-        map_##D(k, f);                                                                   \
-        return LS_OK;
+        return map_as(k, LS_##D, NULL, fi);
         LSI_INTS(EACH)
 #undef EACH
     default:
-        return refuse(k);
+        return map_float(k, f);
     }
-}
-
-LSI_TEMPLATE ls_status map(ls_op_call *k, float_fn f, int_fn fi)
-{
-    return lsi_dtype_is_float((ls_dtype)k->in[0]->dtype) ? map_float(k, f)
-                                                         : map_int(k, fi);
 }
 
 static inline double add_float(double a, double b)
@@ -141,7 +136,7 @@ static ls_status div_int(ls_op_call *k)
         LSI_INTS(EACH)
 #undef EACH
     default:
-        return refuse(k);
+        return lsi_ref_refuse(k);
     }
 }
 
@@ -151,26 +146,16 @@ ls_status lsi_ref_div(ls_op_call *k)
                                                          : div_int(k);
 }
 
-/* Element i of any integer dtype, widened; of floats 1, which every check lets pass. */
-static int64_t integer_at(const ls_tensor *t, int64_t i)
-{
-    switch (t->dtype) {
-#define EACH(D, T, is_signed)                                                            \
-    case LS_##D:                                                                         \
-        return (int64_t)((const T *)t->data)[i];
-        LSI_INTS(EACH)
-#undef EACH
-    default:
-        return 1;
-    }
-}
-
 static ls_status check_divisor(ls_op_call *k)
 {
     const ls_tensor *b = k->in[1];
+    const ls_dtype dtype = (ls_dtype)b->dtype;
 
+    if (!lsi_dtype_is_int(dtype)) {
+        return LS_OK;
+    }
     for (int64_t i = 0; i < b->count; i++) {
-        if (integer_at(b, i) == 0) {
+        if (lsi_get_int(b->data, dtype, i) == 0) {
             return ls_op_fail(k, LS_INVALID_ARGUMENT,
                               "element %lld of the divisor is 0; integers cannot be "
                               "divided by zero",
@@ -183,13 +168,14 @@ static ls_status check_divisor(ls_op_call *k)
 static ls_status check_exponent(ls_op_call *k)
 {
     const ls_tensor *b = k->in[1];
+    const ls_dtype dtype = (ls_dtype)b->dtype;
 
-    for (int64_t i = 0; i < b->count && b->dtype != LS_U64; i++) {
-        if (integer_at(b, i) < 0) {
+    for (int64_t i = 0; i < b->count && lsi_is_signed(dtype); i++) {
+        if (lsi_get_int(b->data, dtype, i) < 0) {
             return ls_op_fail(k, LS_INVALID_ARGUMENT,
                               "element %lld of the exponent is %lld; integers need 0 or "
                               "more: use ls_cast() to a floating dtype",
-                              (long long)i, (long long)integer_at(b, i));
+                              (long long)i, (long long)lsi_get_int(b->data, dtype, i));
         }
     }
     return LS_OK;
@@ -258,11 +244,6 @@ ls_status lsi_ref_mod(ls_op_call *k)
     return st != LS_OK ? st : map(k, mod_float, mod_int);
 }
 
-static inline double pow_float(double a, double b)
-{
-    return pow(a, b);
-}
-
 /* Wraps around, as repeated multiplication does. */
 static inline int64_t pow_int(int64_t a, int64_t b, bool is_signed)
 {
@@ -283,12 +264,7 @@ ls_status lsi_ref_pow(ls_op_call *k)
 {
     const ls_status st = check_exponent(k);
 
-    return st != LS_OK ? st : map(k, pow_float, pow_int);
-}
-
-static inline bool less_int(int64_t a, int64_t b, bool is_signed)
-{
-    return is_signed ? a < b : (uint64_t)a < (uint64_t)b;
+    return st != LS_OK ? st : map(k, pow, pow_int);
 }
 
 static inline double maximum_float(double a, double b)
@@ -298,7 +274,7 @@ static inline double maximum_float(double a, double b)
 
 static inline int64_t maximum_int(int64_t a, int64_t b, bool is_signed)
 {
-    return less_int(a, b, is_signed) ? b : a;
+    return lsi_less_int(a, b, is_signed) ? b : a;
 }
 
 ls_status lsi_ref_maximum(ls_op_call *k)
@@ -313,7 +289,7 @@ static inline double minimum_float(double a, double b)
 
 static inline int64_t minimum_int(int64_t a, int64_t b, bool is_signed)
 {
-    return less_int(b, a, is_signed) ? b : a;
+    return lsi_less_int(b, a, is_signed) ? b : a;
 }
 
 ls_status lsi_ref_minimum(ls_op_call *k)

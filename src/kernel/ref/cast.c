@@ -3,10 +3,8 @@
  * widest type of their kind, so that the pairs need no code each: double holds every
  * float, int64 and uint64 every integer.
  */
+#include "kernel/ref/element.h"
 #include "kernel/ref/ref.h"
-#include "kernel/ref/types.h"
-
-#include <math.h>
 
 enum { BLOCK = 256 };
 
@@ -39,13 +37,11 @@ static void load_real(ls_dtype dtype, const void *from, int64_t at, int n, doubl
 {
     switch (dtype) {
 #define EACH(D, T)                                                                       \
-    case LS_##D: {                                                                       \
-        const T *x = (const T *)from + at;                                               \
+    case LS_##D:                                                                         \
         for (int i = 0; i < n; i++) {                                                    \
-            to[i] = LSI_GET_##D(x[i]);                                                   \
+            to[i] = lsi_get(from, LS_##D, at + i);                                       \
         }                                                                                \
-        break;                                                                           \
-    }
+        break;
         LSI_FLOATS(EACH)
 #undef EACH
     default:
@@ -58,13 +54,11 @@ static void load_int(ls_dtype dtype, const void *from, int64_t at, int n, uint64
 {
     switch (dtype) {
 #define EACH(D, T, is_signed)                                                            \
-    case LS_##D: {                                                                       \
-        const T *x = (const T *)from + at;                                               \
+    case LS_##D:                                                                         \
         for (int i = 0; i < n; i++) {                                                    \
-            to[i] = (uint64_t)x[i];                                                      \
+            to[i] = (uint64_t)lsi_get_int(from, LS_##D, at + i);                         \
         }                                                                                \
-        break;                                                                           \
-    }
+        break;
         LSI_INTS(EACH)
 #undef EACH
     default: // bool
@@ -143,13 +137,11 @@ static void real_to_real(ls_dtype dtype, const double *from, int n, void *to, in
 {
     switch (dtype) {
 #define EACH(D, T)                                                                       \
-    case LS_##D: {                                                                       \
-        T *y = (T *)to + at;                                                             \
+    case LS_##D:                                                                         \
         for (int i = 0; i < n; i++) {                                                    \
-            y[i] = LSI_PUT_##D(from[i]);                                                 \
+            lsi_put(to, LS_##D, at + i, from[i]);                                        \
         }                                                                                \
-        break;                                                                           \
-    }
+        break;
         LSI_FLOATS(EACH)
 #undef EACH
     default:
@@ -162,13 +154,11 @@ static void int_to_int(ls_dtype dtype, const uint64_t *from, int n, void *to, in
 {
     switch (dtype) {
 #define EACH(D, T, is_signed)                                                            \
-    case LS_##D: {                                                                       \
-        T *y = (T *)to + at;                                                             \
+    case LS_##D:                                                                         \
         for (int i = 0; i < n; i++) {                                                    \
-            y[i] = (T)from[i];                                                           \
+            lsi_put_int(to, LS_##D, at + i, (int64_t)from[i]);                           \
         }                                                                                \
-        break;                                                                           \
-    }
+        break;
         LSI_INTS(EACH)
 #undef EACH
     default: // bool

@@ -1,74 +1,52 @@
 /* Comparisons, logic and choice, with broadcasting. */
+#include "kernel/ref/element.h"
 #include "kernel/ref/ref.h"
 #include "kernel/ref/rows.h"
-#include "kernel/ref/types.h"
 
 /* Integers come widened to 64 bits; unsigned ones as the same bits. */
 typedef bool (*float_test)(double a, double b);
 typedef bool (*int_test)(int64_t a, int64_t b, bool is_signed);
 
-static ls_status refuse(ls_op_call *k)
+LSI_INLINE ls_status test_as(ls_op_call *k, ls_dtype dtype, float_test f, int_test fi)
 {
-    return ls_op_fail(k, LS_UNIMPLEMENTED, "no kernel for %s",
-                      ls_dtype_name((ls_dtype)k->in[0]->dtype));
+    lsi_rows r = lsi_rows_of(k);
+    const void *a = k->in[0]->data;
+    const void *b = k->in[1]->data;
+    uint8_t *y = k->out[0]->data;
+
+    do {
+        int64_t ia = r.at[0];
+        int64_t ib = r.at[1];
+
+        for (int64_t i = 0; i < r.n; i++, ia += r.step[0], ib += r.step[1]) {
+            y[i] = lsi_is_float(dtype)
+                       ? f(lsi_get(a, dtype, ia), lsi_get(b, dtype, ib))
+                       : fi(lsi_get_int(a, dtype, ia), lsi_get_int(b, dtype, ib),
+                            lsi_is_signed(dtype));
+        }
+        y += r.n;
+    } while (lsi_next_row(&r));
+    return LS_OK;
 }
 
-#define EACH(D, T)                                                                       \
-    LSI_TEMPLATE void test_##D(ls_op_call *k, float_test f)                              \
-    {                                                                                    \
-        LSI_EACH_ELEMENT(k, T, uint8_t, f(LSI_GET_##D(*pa), LSI_GET_##D(*pb)));          \
-    }
-LSI_FLOATS(EACH)
-#undef EACH
-
-LSI_TEMPLATE ls_status test_float(ls_op_call *k, float_test f)
+LSI_INLINE ls_status test(ls_op_call *k, float_test f, int_test fi)
 {
     switch (k->in[0]->dtype) {
 #define EACH(D, T)                                                                       \
     case LS_##D:                                                                         \
-        test_##D(k, f);                                                                  \
-        return LS_OK;
+        return test_as(k, LS_##D, f, NULL);
         LSI_FLOATS(EACH)
 #undef EACH
-    default:
-        return refuse(k);
-    }
-}
-
-#define EACH(D, T, is_signed)                                                            \
-    LSI_TEMPLATE void test_##D(ls_op_call *k, int_test f)                                \
-    {                                                                                    \
-        LSI_EACH_ELEMENT(k, T, uint8_t, f((int64_t)*pa, (int64_t)*pb, is_signed));       \
-    }
-LSI_INTS(EACH)
-#undef EACH
-
-LSI_TEMPLATE ls_status test_int(ls_op_call *k, int_test f)
-{
-    switch (k->in[0]->dtype) {
 #define EACH(D, T, is_signed)                                                            \
     case LS_##D:                                                                         \
-        test_##D(k, f);                                                                  \
-        return LS_OK;
+        return test_as(k, LS_##D, NULL, fi);
         LSI_INTS(EACH)
 #undef EACH
     case LS_BOOL:
-        LSI_EACH_ELEMENT(k, uint8_t, uint8_t, f(*pa != 0, *pb != 0, false));
-        return LS_OK;
+        return test_as(k, LS_BOOL, NULL, fi);
     default:
-        return refuse(k);
+        return lsi_ref_refuse(k);
     }
-}
-
-LSI_TEMPLATE ls_status test(ls_op_call *k, float_test f, int_test fi)
-{
-    return lsi_dtype_is_float((ls_dtype)k->in[0]->dtype) ? test_float(k, f)
-                                                         : test_int(k, fi);
-}
-
-static inline bool less_int(int64_t a, int64_t b, bool is_signed)
-{
-    return is_signed ? a < b : (uint64_t)a < (uint64_t)b;
 }
 
 static inline bool same_text(const ls_string *a, const ls_string *b)
@@ -123,7 +101,7 @@ static inline bool less_float(double a, double b)
 
 ls_status lsi_ref_less(ls_op_call *k)
 {
-    return test(k, less_float, less_int);
+    return test(k, less_float, lsi_less_int);
 }
 
 static inline bool less_equal_float(double a, double b)
@@ -133,7 +111,7 @@ static inline bool less_equal_float(double a, double b)
 
 static inline bool less_equal_int(int64_t a, int64_t b, bool is_signed)
 {
-    return !less_int(b, a, is_signed);
+    return !lsi_less_int(b, a, is_signed);
 }
 
 ls_status lsi_ref_less_equal(ls_op_call *k)
@@ -148,7 +126,7 @@ static inline bool greater_float(double a, double b)
 
 static inline bool greater_int(int64_t a, int64_t b, bool is_signed)
 {
-    return less_int(b, a, is_signed);
+    return lsi_less_int(b, a, is_signed);
 }
 
 ls_status lsi_ref_greater(ls_op_call *k)
@@ -163,7 +141,7 @@ static inline bool greater_equal_float(double a, double b)
 
 static inline bool greater_equal_int(int64_t a, int64_t b, bool is_signed)
 {
-    return !less_int(a, b, is_signed);
+    return !lsi_less_int(a, b, is_signed);
 }
 
 ls_status lsi_ref_greater_equal(ls_op_call *k)

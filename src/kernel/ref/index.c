@@ -1,6 +1,6 @@
 /* Rows found by number: gather, scatter, one_hot. */
+#include "kernel/ref/element.h"
 #include "kernel/ref/ref.h"
-#include "kernel/ref/types.h"
 
 /* Every index lies in 0 .. size-1. */
 static ls_status check_indices(ls_op_call *k, const ls_tensor *indices, int64_t size)
@@ -68,31 +68,33 @@ typedef struct scattering {
     int64_t width; /* elements of a row */
 } scattering;
 
-/* Adds n elements at x to those at y. */
+/* Adds n elements of `from` to those of `to`. */
+LSI_INLINE void add_row_as(ls_dtype dtype, void *to, int64_t to_at, const void *from,
+                           int64_t from_at, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t y = to_at + i;
+        const int64_t x = from_at + i;
+
+        if (lsi_is_float(dtype)) {
+            lsi_put(to, dtype, y, lsi_get(to, dtype, y) + lsi_get(from, dtype, x));
+        } else {
+            lsi_put_int(to, dtype, y,
+                        (int64_t)((uint64_t)lsi_get_int(to, dtype, y) +
+                                  (uint64_t)lsi_get_int(from, dtype, x)));
+        }
+    }
+}
+
 static void add_row(ls_dtype dtype, void *to, int64_t to_at, const void *from,
                     int64_t from_at, int64_t n)
 {
     switch (dtype) {
-#define EACH(D, T)                                                                       \
-    case LS_##D: {                                                                       \
-        T *y = (T *)to + to_at;                                                          \
-        const T *x = (const T *)from + from_at;                                          \
-        for (int64_t i = 0; i < n; i++) {                                                \
-            y[i] = LSI_PUT_##D(LSI_GET_##D(y[i]) + LSI_GET_##D(x[i]));                   \
-        }                                                                                \
-        break;                                                                           \
-    }
+#define EACH(D, ...)                                                                     \
+    case LS_##D:                                                                         \
+        add_row_as(LS_##D, to, to_at, from, from_at, n);                                 \
+        break;
         LSI_FLOATS(EACH)
-#undef EACH
-#define EACH(D, T, is_signed)                                                            \
-    case LS_##D: {                                                                       \
-        T *y = (T *)to + to_at;                                                          \
-        const T *x = (const T *)from + from_at;                                          \
-        for (int64_t i = 0; i < n; i++) {                                                \
-            y[i] = (T)((uint64_t)y[i] + (uint64_t)x[i]);                                 \
-        }                                                                                \
-        break;                                                                           \
-    }
         LSI_INTS(EACH)
 #undef EACH
     default:

@@ -1,7 +1,7 @@
 /* Elements that move: each kernel describes a copy, copy.c does it. */
 #include "kernel/ref/copy.h"
+#include "kernel/ref/element.h"
 #include "kernel/ref/ref.h"
-#include "kernel/ref/types.h"
 
 static lsi_copy start(const ls_op_call *k, const ls_tensor *x)
 {

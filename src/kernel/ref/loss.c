@@ -29,7 +29,7 @@ LSI_INLINE double log_sum(const void *x, int64_t at, int64_t size, ls_dtype d)
 LSI_INLINE ls_status sparse(ls_op_call *k, ls_dtype d)
 {
     const void *x = k->in[0]->data;
-    const lsi_rows r = lsi_rows_of(k->in[0]);
+    const lsi_last_axis r = lsi_last_axis_of(k->in[0]);
 
     for (int64_t row = 0; row < r.rows; row++) {
         const int64_t at = row * r.size, label = label_at(k->in[1], row);
@@ -59,7 +59,7 @@ ls_status lsi_ref_sparse_softmax_cross_entropy(ls_op_call *k)
 LSI_INLINE ls_status distribution(ls_op_call *k, ls_dtype d)
 {
     const void *x = k->in[0]->data, *labels = k->in[1]->data;
-    const lsi_rows r = lsi_rows_of(k->in[0]);
+    const lsi_last_axis r = lsi_last_axis_of(k->in[0]);
 
     for (int64_t row = 0; row < r.rows; row++) {
         const int64_t at = row * r.size;
@@ -86,7 +86,7 @@ ls_status lsi_ref_softmax_cross_entropy(ls_op_call *k)
 /* g (p - onehot(label)); labels were checked when p was made, a bad one has no column. */
 LSI_INLINE ls_status cross_entropy_grad(ls_op_call *k, ls_dtype d)
 {
-    const lsi_rows r = lsi_rows_of(k->in[1]);
+    const lsi_last_axis r = lsi_last_axis_of(k->in[1]);
 
     for (int64_t e = 0; e < k->out[0]->count; e++) {
         const int64_t row = e / r.size, label = label_at(k->in[2], row);
@@ -121,7 +121,7 @@ ls_status lsi_ref_sigmoid_cross_entropy(ls_op_call *k)
 
 LSI_INLINE ls_status squared(ls_op_call *k, ls_dtype d)
 {
-    const lsi_rows r = lsi_rows_of(k->in[0]);
+    const lsi_last_axis r = lsi_last_axis_of(k->in[0]);
 
     for (int64_t row = 0; row < r.rows; row++) {
         double sum = 0;

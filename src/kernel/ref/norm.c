@@ -11,7 +11,7 @@ struct group {
     int64_t first, step, count;
 };
 
-LSI_INLINE struct group group_of(lsi_rows r, bool batch, int64_t i)
+LSI_INLINE struct group group_of(lsi_last_axis r, bool batch, int64_t i)
 {
     return batch ? (struct group){i, r.size, r.rows}
                  : (struct group){i * r.size, 1, r.size};
@@ -43,7 +43,7 @@ LSI_INLINE ls_status normalise(ls_op_call *k, bool batch, ls_dtype d)
 {
     const lsi_scalars_attrs *at = k->attrs;
     const void *x = k->in[0]->data, *gamma = k->in[1]->data, *beta = k->in[2]->data;
-    const lsi_rows r = lsi_rows_of(k->in[0]);
+    const lsi_last_axis r = lsi_last_axis_of(k->in[0]);
 
     for (int64_t s = 0; s < (batch ? r.size : r.rows); s++) {
         const struct group g = group_of(r, batch, s);
@@ -67,7 +67,7 @@ LSI_INLINE ls_status normalise(ls_op_call *k, bool batch, ls_dtype d)
 }
 
 /* dx = rstd (u - mean(u) - h mean(u h)), u = g gamma, h = (x - mean) rstd */
-LSI_INLINE void input_grad(const ls_op_call *k, lsi_rows r, bool batch, int64_t s,
+LSI_INLINE void input_grad(const ls_op_call *k, lsi_last_axis r, bool batch, int64_t s,
                            ls_dtype d)
 {
     const void *g = k->in[0]->data, *x = k->in[1]->data, *gamma = k->in[2]->data;
@@ -98,7 +98,7 @@ LSI_INLINE ls_status normalise_grad(ls_op_call *k, bool batch, ls_dtype d)
 {
     const void *g = k->in[0]->data, *x = k->in[1]->data;
     const void *mean = k->in[3]->data, *rstd = k->in[4]->data;
-    const lsi_rows r = lsi_rows_of(k->in[1]);
+    const lsi_last_axis r = lsi_last_axis_of(k->in[1]);
 
     for (int64_t s = 0; s < (batch ? r.size : r.rows); s++) {
         input_grad(k, r, batch, s, d);
@@ -122,7 +122,7 @@ LSI_INLINE ls_status normalise_grad(ls_op_call *k, bool batch, ls_dtype d)
 LSI_INLINE ls_status inference(ls_op_call *k, ls_dtype d)
 {
     const lsi_scalars_attrs *at = k->attrs;
-    const int64_t size = lsi_rows_of(k->in[0]).size;
+    const int64_t size = lsi_last_axis_of(k->in[0]).size;
 
     for (int64_t e = 0; e < k->out[0]->count; e++) {
         const int64_t c = e % size;

@@ -2,12 +2,9 @@
  * Random numbers. Element i comes of block position + i / per_block of the stream, so the
  * result depends on seed and position only, never on how many threads filled it.
  */
-#include "kernel/ref/ref.h"
-
+#include "kernel/ref/element.h"
 #include "kernel/ref/philox.h"
-#include "kernel/ref/types.h"
-
-#include <math.h>
+#include "kernel/ref/ref.h"
 
 enum { PER_BLOCK = 4, NS_A_BLOCK = 20, NS_A_NORMAL_BLOCK = 150 };
 
@@ -33,7 +30,7 @@ static void store(ls_dtype dtype, void *to, int64_t at, const double *values, in
 #define EACH(D, T)                                                                       \
     case LS_##D:                                                                         \
         for (int i = 0; i < n; i++) {                                                    \
-            ((T *)to)[at + i] = LSI_PUT_##D(values[i]);                                  \
+            lsi_put(to, LS_##D, at + i, values[i]);                                      \
         }                                                                                \
         break;
         LSI_FLOATS(EACH)
@@ -114,15 +111,10 @@ static void draw_uniform(const drawing *d, uint64_t position, double *values)
 /* What ls_cast() makes of `v` in a floating dtype, as a double again. */
 static double rounded(ls_dtype dtype, double v)
 {
-    switch (dtype) {
-#define EACH(D, T)                                                                       \
-    case LS_##D:                                                                         \
-        return LSI_GET_##D(LSI_PUT_##D(v));
-        LSI_FLOATS(EACH)
-#undef EACH
-    default:
-        return v;
-    }
+    uint64_t room; // for an element of any dtype
+
+    lsi_put(&room, dtype, 0, v);
+    return lsi_get(&room, dtype, 0);
 }
 
 /* The largest number of `dtype` below `hi`, which is one of its numbers itself. */
@@ -173,16 +165,7 @@ static void uniform_int_share(void *arg, int part, int parts)
         const uint64_t word = (uint64_t)r.w[i % 2 * 2] << 32 | r.w[i % 2 * 2 + 1];
         const uint64_t v = lo + (range == 0 ? word : word % range);
 
-        switch (k->out[0]->dtype) {
-#define EACH(D, T, is_signed)                                                            \
-    case LS_##D:                                                                         \
-        ((T *)k->out[0]->data)[i] = (T)v;                                                \
-        break;
-            LSI_INTS(EACH)
-#undef EACH
-        default:
-            break;
-        }
+        lsi_put_int(k->out[0]->data, (ls_dtype)k->out[0]->dtype, i, (int64_t)v);
     }
 }
 
@@ -283,6 +266,8 @@ static void dropout_share(void *arg, int part, int parts)
     ls_op_call *k = arg;
     const lsi_random_attrs *attrs = k->attrs;
     const double scale = rounded((ls_dtype)k->in[0]->dtype, 1.0 / (1.0 - attrs->a));
+    const void *x = k->in[0]->data;
+    void *y = k->out[0]->data;
     uint8_t *mask = k->out[1]->data;
     const int64_t n = k->out[0]->count;
     int64_t begin = 0;
@@ -295,14 +280,11 @@ static void dropout_share(void *arg, int part, int parts)
     }
     switch (k->in[0]->dtype) {
 #define EACH(D, T)                                                                       \
-    case LS_##D: {                                                                       \
-        const T *x = k->in[0]->data;                                                     \
-        T *y = k->out[0]->data;                                                          \
+    case LS_##D:                                                                         \
         for (int64_t i = begin; i < end; i++) {                                          \
-            y[i] = LSI_PUT_##D(mask[i] != 0 ? LSI_GET_##D(x[i]) * scale : 0.0);          \
+            lsi_put(y, LS_##D, i, mask[i] != 0 ? lsi_get(x, LS_##D, i) * scale : 0.0);   \
         }                                                                                \
-        break;                                                                           \
-    }
+        break;
         LSI_FLOATS(EACH)
 #undef EACH
     default:

@@ -3,10 +3,8 @@
  * in row-major order, and floats are summed as doubles: the result is the nearest one can
  * reasonably ask for and is what faster kernels are compared with.
  */
+#include "kernel/ref/element.h"
 #include "kernel/ref/ref.h"
-#include "kernel/ref/types.h"
-
-#include <math.h>
 
 /* A set of axes of the input, walked in row-major order: of those kept, or reduced. */
 typedef struct walk {
@@ -53,12 +51,6 @@ static inline void step(walk *w)
 typedef double (*float_fold)(double acc, double x);
 typedef int64_t (*int_fold)(int64_t acc, int64_t x, bool is_signed);
 
-static ls_status refuse(ls_op_call *k)
-{
-    return ls_op_fail(k, LS_UNIMPLEMENTED, "no kernel for %s",
-                      ls_dtype_name((ls_dtype)k->in[0]->dtype));
-}
-
 static walk kept_of(const ls_op_call *k)
 {
     const lsi_reduce_attrs *attrs = k->attrs;
@@ -84,31 +76,36 @@ static inline double by_count(double acc, double n)
     return acc / n; // NaN of nothing, as TensorFlow
 }
 
-LSI_TEMPLATE ls_status fold_float(ls_op_call *k, double init, float_fold f,
-                                  double (*end)(double acc, double n))
+LSI_INLINE ls_status fold_float_as(ls_op_call *k, ls_dtype dtype, double init,
+                                   float_fold f, double (*end)(double acc, double n))
 {
     walk kept = kept_of(k);
     walk inner = reduced_of(k);
-    const int64_t n = k->out[0]->count;
+    const void *x = k->in[0]->data;
+    void *y = k->out[0]->data;
 
+    for (int64_t i = 0, n = k->out[0]->count; i < n; i++, step(&kept)) {
+        double acc = init;
+
+        for (int64_t j = 0; j < inner.count; j++, step(&inner)) {
+            acc = f(acc, lsi_get(x, dtype, kept.at + inner.at));
+        }
+        lsi_put(y, dtype, i, end(acc, (double)inner.count));
+    }
+    return LS_OK;
+}
+
+LSI_INLINE ls_status fold_float(ls_op_call *k, double init, float_fold f,
+                                double (*end)(double acc, double n))
+{
     switch (k->in[0]->dtype) {
 #define EACH(D, T)                                                                       \
-    case LS_##D: {                                                                       \
-        T *y = k->out[0]->data;                                                          \
-        for (int64_t i = 0; i < n; i++, step(&kept)) {                                   \
-            const T *x = (const T *)k->in[0]->data + kept.at;                            \
-            double acc = init;                                                           \
-            for (int64_t j = 0; j < inner.count; j++, step(&inner)) {                    \
-                acc = f(acc, LSI_GET_##D(x[inner.at]));                                  \
-            }                                                                            \
-            y[i] = LSI_PUT_##D(end(acc, (double)inner.count));                           \
-        }                                                                                \
-        return LS_OK;                                                                    \
-    }
+    case LS_##D:                                                                         \
+        return fold_float_as(k, LS_##D, init, f, end);
         LSI_FLOATS(EACH)
 #undef EACH
     default:
-        return refuse(k);
+        return lsi_ref_refuse(k);
     }
 }
 
@@ -143,35 +140,37 @@ static inline int64_t divide(int64_t acc, int64_t n, bool is_signed)
     return is_signed ? acc / n : (int64_t)((uint64_t)acc / (uint64_t)n);
 }
 
-#define EACH(D, T, is_signed)                                                            \
-    LSI_TEMPLATE void fold_##D(ls_op_call *k, int_start init, int_fold f, bool mean)     \
-    {                                                                                    \
-        walk kept = kept_of(k);                                                          \
-        walk inner = reduced_of(k);                                                      \
-        T *y = k->out[0]->data;                                                          \
-        for (int64_t i = 0; i < k->out[0]->count; i++, step(&kept)) {                    \
-            const T *x = (const T *)k->in[0]->data + kept.at;                            \
-            int64_t acc = start_of(init, sizeof(T), is_signed);                          \
-            for (int64_t j = 0; j < inner.count; j++, step(&inner)) {                    \
-                acc = f(acc, (int64_t)x[inner.at], is_signed);                           \
-            }                                                                            \
-            y[i] = (T)(mean ? divide(acc, inner.count, is_signed) : acc);                \
-        }                                                                                \
-    }
-LSI_INTS(EACH)
-#undef EACH
+LSI_INLINE ls_status fold_int_as(ls_op_call *k, ls_dtype dtype, int_start init,
+                                 int_fold f, bool mean)
+{
+    const bool is_signed = lsi_is_signed(dtype);
+    const int64_t first = start_of(init, ls_dtype_size(dtype), is_signed);
+    walk kept = kept_of(k);
+    walk inner = reduced_of(k);
+    const void *x = k->in[0]->data;
+    void *y = k->out[0]->data;
 
-LSI_TEMPLATE ls_status fold_int(ls_op_call *k, int_start init, int_fold f, bool mean)
+    for (int64_t i = 0, n = k->out[0]->count; i < n; i++, step(&kept)) {
+        int64_t acc = first;
+
+        for (int64_t j = 0; j < inner.count; j++, step(&inner)) {
+            acc = f(acc, lsi_get_int(x, dtype, kept.at + inner.at), is_signed);
+        }
+        lsi_put_int(y, dtype, i, mean ? divide(acc, inner.count, is_signed) : acc);
+    }
+    return LS_OK;
+}
+
+LSI_INLINE ls_status fold_int(ls_op_call *k, int_start init, int_fold f, bool mean)
 {
     switch (k->in[0]->dtype) {
 #define EACH(D, T, is_signed)                                                            \
     case LS_##D:                                                                         \
-        fold_##D(k, init, f, mean);                                                      \
-        return LS_OK;
+        return fold_int_as(k, LS_##D, init, f, mean);
         LSI_INTS(EACH)
 #undef EACH
     default:
-        return refuse(k);
+        return lsi_ref_refuse(k);
     }
 }
 
@@ -220,11 +219,6 @@ ls_status lsi_ref_prod(ls_op_call *k)
                      : fold_int(k, (int_start){false, false, 1}, mul_int, false);
 }
 
-static inline bool less_int(int64_t a, int64_t b, bool is_signed)
-{
-    return is_signed ? a < b : (uint64_t)a < (uint64_t)b;
-}
-
 static inline double max_float(double acc, double x)
 {
     return x > acc || isnan(x) ? x : acc;
@@ -232,7 +226,7 @@ static inline double max_float(double acc, double x)
 
 static inline int64_t max_int(int64_t acc, int64_t x, bool is_signed)
 {
-    return less_int(acc, x, is_signed) ? x : acc;
+    return lsi_less_int(acc, x, is_signed) ? x : acc;
 }
 
 ls_status lsi_ref_max(ls_op_call *k)
@@ -248,7 +242,7 @@ static inline double min_float(double acc, double x)
 
 static inline int64_t min_int(int64_t acc, int64_t x, bool is_signed)
 {
-    return less_int(x, acc, is_signed) ? x : acc;
+    return lsi_less_int(x, acc, is_signed) ? x : acc;
 }
 
 ls_status lsi_ref_min(ls_op_call *k)
@@ -287,41 +281,32 @@ ls_status lsi_ref_all(ls_op_call *k)
 }
 
 /* The maximum is taken out before exp() could overflow; an infinite one stays in. */
-#define EACH(D, T)                                                                       \
-    static void logsumexp_##D(ls_op_call *k)                                             \
-    {                                                                                    \
-        walk kept = kept_of(k);                                                          \
-        walk inner = reduced_of(k);                                                      \
-        T *y = k->out[0]->data;                                                          \
-        for (int64_t i = 0; i < k->out[0]->count; i++, step(&kept)) {                    \
-            const T *x = (const T *)k->in[0]->data + kept.at;                            \
-            double top = -INFINITY;                                                      \
-            double acc = 0;                                                              \
-            for (int64_t j = 0; j < inner.count; j++, step(&inner)) {                    \
-                top = max_float(top, LSI_GET_##D(x[inner.at]));                          \
-            }                                                                            \
-            top = isfinite(top) ? top : 0;                                               \
-            for (int64_t j = 0; j < inner.count; j++, step(&inner)) {                    \
-                acc += exp(LSI_GET_##D(x[inner.at]) - top);                              \
-            }                                                                            \
-            y[i] = LSI_PUT_##D(top + log(acc));                                          \
-        }                                                                                \
+LSI_INLINE ls_status logsumexp(ls_op_call *k, ls_dtype dtype)
+{
+    walk kept = kept_of(k);
+    walk inner = reduced_of(k);
+    const void *x = k->in[0]->data;
+    void *y = k->out[0]->data;
+
+    for (int64_t i = 0, n = k->out[0]->count; i < n; i++, step(&kept)) {
+        double top = -INFINITY;
+        double acc = 0;
+
+        for (int64_t j = 0; j < inner.count; j++, step(&inner)) {
+            top = max_float(top, lsi_get(x, dtype, kept.at + inner.at));
+        }
+        top = isfinite(top) ? top : 0;
+        for (int64_t j = 0; j < inner.count; j++, step(&inner)) {
+            acc += exp(lsi_get(x, dtype, kept.at + inner.at) - top);
+        }
+        lsi_put(y, dtype, i, top + log(acc));
     }
-LSI_FLOATS(EACH)
-#undef EACH
+    return LS_OK;
+}
 
 ls_status lsi_ref_logsumexp(ls_op_call *k)
 {
-    switch (k->in[0]->dtype) {
-#define EACH(D, T)                                                                       \
-    case LS_##D:                                                                         \
-        logsumexp_##D(k);                                                                \
-        return LS_OK;
-        LSI_FLOATS(EACH)
-#undef EACH
-    default:
-        return refuse(k);
-    }
+    return LSI_EACH_FLOAT(logsumexp, k);
 }
 
 static uint32_t axis_mask(const ls_op_call *k)
@@ -335,66 +320,69 @@ static uint32_t axis_mask(const ls_op_call *k)
  * The place of the first extreme along one axis. NaNs are passed over, as TensorFlow
  * does; where nothing counts the answer is 0.
  */
-#define EACH(D, T)                                                                       \
-    LSI_TEMPLATE void find_##D(ls_op_call *k, bool largest)                              \
-    {                                                                                    \
-        walk inner = walk_over(k->in[0], axis_mask(k));                                  \
-        walk kept = walk_over(k->in[0], ~axis_mask(k));                                  \
-        int64_t *y = k->out[0]->data;                                                    \
-        for (int64_t i = 0; i < k->out[0]->count; i++, step(&kept)) {                    \
-            const T *x = (const T *)k->in[0]->data + kept.at;                            \
-            double best = -INFINITY;                                                     \
-            y[i] = 0;                                                                    \
-            for (int64_t j = 0; j < inner.count; j++, step(&inner)) {                    \
-                const double v = LSI_GET_##D(x[inner.at]);                               \
-                if ((largest ? v : -v) > best) {                                         \
-                    best = largest ? v : -v;                                             \
-                    y[i] = j;                                                            \
-                }                                                                        \
-            }                                                                            \
-        }                                                                                \
-    }
-LSI_FLOATS(EACH)
-#undef EACH
+LSI_INLINE ls_status find_float(ls_op_call *k, ls_dtype dtype, bool largest)
+{
+    walk inner = walk_over(k->in[0], axis_mask(k));
+    walk kept = walk_over(k->in[0], ~axis_mask(k));
+    const void *x = k->in[0]->data;
+    int64_t *y = k->out[0]->data;
 
-#define EACH(D, T, is_signed)                                                            \
-    LSI_TEMPLATE void find_##D(ls_op_call *k, bool largest)                              \
-    {                                                                                    \
-        walk inner = walk_over(k->in[0], axis_mask(k));                                  \
-        walk kept = walk_over(k->in[0], ~axis_mask(k));                                  \
-        int64_t *y = k->out[0]->data;                                                    \
-        for (int64_t i = 0; i < k->out[0]->count; i++, step(&kept)) {                    \
-            const T *x = (const T *)k->in[0]->data + kept.at;                            \
-            T best = x[0];                                                               \
-            y[i] = 0;                                                                    \
-            for (int64_t j = 0; j < inner.count; j++, step(&inner)) {                    \
-                if (largest ? x[inner.at] > best : x[inner.at] < best) {                 \
-                    best = x[inner.at];                                                  \
-                    y[i] = j;                                                            \
-                }                                                                        \
-            }                                                                            \
-        }                                                                                \
-    }
-LSI_INTS(EACH)
-#undef EACH
+    for (int64_t i = 0, n = k->out[0]->count; i < n; i++, step(&kept)) {
+        double best = -INFINITY;
 
-LSI_TEMPLATE ls_status find(ls_op_call *k, bool largest)
+        y[i] = 0;
+        for (int64_t j = 0; j < inner.count; j++, step(&inner)) {
+            const double v = lsi_get(x, dtype, kept.at + inner.at);
+
+            if ((largest ? v : -v) > best) {
+                best = largest ? v : -v;
+                y[i] = j;
+            }
+        }
+    }
+    return LS_OK;
+}
+
+LSI_INLINE ls_status find_int(ls_op_call *k, ls_dtype dtype, bool largest)
+{
+    const bool is_signed = lsi_is_signed(dtype);
+    walk inner = walk_over(k->in[0], axis_mask(k));
+    walk kept = walk_over(k->in[0], ~axis_mask(k));
+    const void *x = k->in[0]->data;
+    int64_t *y = k->out[0]->data;
+
+    for (int64_t i = 0, n = k->out[0]->count; i < n; i++, step(&kept)) {
+        int64_t best = lsi_get_int(x, dtype, kept.at);
+
+        y[i] = 0;
+        for (int64_t j = 0; j < inner.count; j++, step(&inner)) {
+            const int64_t v = lsi_get_int(x, dtype, kept.at + inner.at);
+
+            if (largest ? lsi_less_int(best, v, is_signed)
+                        : lsi_less_int(v, best, is_signed)) {
+                best = v;
+                y[i] = j;
+            }
+        }
+    }
+    return LS_OK;
+}
+
+LSI_INLINE ls_status find(ls_op_call *k, bool largest)
 {
     switch (k->in[0]->dtype) {
 #define EACH(D, T)                                                                       \
     case LS_##D:                                                                         \
-        find_##D(k, largest);                                                            \
-        return LS_OK;
+        return find_float(k, LS_##D, largest);
         LSI_FLOATS(EACH)
 #undef EACH
 #define EACH(D, T, is_signed)                                                            \
     case LS_##D:                                                                         \
-        find_##D(k, largest);                                                            \
-        return LS_OK;
+        return find_int(k, LS_##D, largest);
         LSI_INTS(EACH)
 #undef EACH
     default:
-        return refuse(k);
+        return lsi_ref_refuse(k);
     }
 }
 

@@ -5,7 +5,6 @@
 #ifndef LSI_REF_ROWS_H
 #define LSI_REF_ROWS_H
 #include "kernel/kernel.h"
-#include "kernel/ref/types.h"
 
 enum { LSI_MAX_OPERANDS = 3 };
 

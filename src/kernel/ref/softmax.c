@@ -25,7 +25,7 @@ LSI_INLINE struct scale scale_of(const void *x, int64_t at, int64_t size, ls_dty
 LSI_INLINE ls_status softmax_rows(ls_op_call *k, bool logarithm, ls_dtype d)
 {
     const void *x = k->in[0]->data;
-    const lsi_rows r = lsi_rows_of(k->in[0]);
+    const lsi_last_axis r = lsi_last_axis_of(k->in[0]);
 
     for (int64_t at = 0; at < r.rows * r.size; at += r.size) {
         const struct scale s = scale_of(x, at, r.size, d);
@@ -63,7 +63,7 @@ ls_status lsi_ref_log_softmax(ls_op_call *k)
 LSI_INLINE ls_status softmax_grad(ls_op_call *k, ls_dtype d)
 {
     const void *g = k->in[0]->data, *y = k->in[1]->data;
-    const lsi_rows r = lsi_rows_of(k->in[0]);
+    const lsi_last_axis r = lsi_last_axis_of(k->in[0]);
 
     for (int64_t at = 0; at < r.rows * r.size; at += r.size) {
         double sum = 0;
@@ -87,7 +87,7 @@ ls_status lsi_ref_softmax_grad(ls_op_call *k)
 LSI_INLINE ls_status log_softmax_grad(ls_op_call *k, ls_dtype d)
 {
     const void *g = k->in[0]->data, *y = k->in[1]->data;
-    const lsi_rows r = lsi_rows_of(k->in[0]);
+    const lsi_last_axis r = lsi_last_axis_of(k->in[0]);
 
     for (int64_t at = 0; at < r.rows * r.size; at += r.size) {
         double sum = 0;
