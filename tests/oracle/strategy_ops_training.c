@@ -1,5 +1,6 @@
 /* Losses, optimizers and metrics. */
 #include "strategy_machine.h"
+#include "train_optimizer.h"
 
 #include <string.h>
 
@@ -46,114 +47,23 @@ static ls_value *regularization_loss(const scene *s, json_t *e)
 
 /* ---- optimizers ---- */
 
-static double number_or(const json_t *o, const char *name, double otherwise)
-{
-    const json_t *n = json_object_get(o, name);
-
-    return json_is_number(n) ? json_number_value(n) : otherwise;
-}
-
-static void read_shared(const json_t *o, bool keras3, ls_optimizer_shared *out)
-{
-    out->weight_decay = number_or(o, "weight_decay", out->weight_decay);
-    out->clipvalue = number_or(o, "clipvalue", 0);
-    out->clipnorm = number_or(o, "clipnorm", 0);
-    out->global_clipnorm = number_or(o, "global_clipnorm", 0);
-    out->keras3 = keras3;
-}
-
-static ls_status make_sgd(const json_t *o, bool keras3, ls_optimizer **out, ls_error *err)
-{
-    ls_sgd_options k = LS_SGD_OPTIONS_INIT;
-
-    k.learning_rate = number_or(o, "learning_rate", k.learning_rate);
-    k.momentum = number_or(o, "momentum", k.momentum);
-    k.nesterov = json_is_true(json_object_get(o, "nesterov"));
-    read_shared(o, keras3, &k.shared);
-    return ls_sgd_create(&k, out, err);
-}
-
-static ls_status make_adam(const json_t *o, bool keras3, ls_optimizer **out,
-                           ls_error *err)
-{
-    ls_adam_options k = LS_ADAM_OPTIONS_INIT;
-
-    k.learning_rate = number_or(o, "learning_rate", k.learning_rate);
-    k.beta1 = number_or(o, "beta_1", k.beta1);
-    k.beta2 = number_or(o, "beta_2", k.beta2);
-    k.epsilon = number_or(o, "epsilon", k.epsilon);
-    k.amsgrad = json_is_true(json_object_get(o, "amsgrad"));
-    read_shared(o, keras3, &k.shared);
-    return ls_adam_create(&k, out, err);
-}
-
-static ls_status make_adamw(const json_t *o, bool keras3, ls_optimizer **out,
-                            ls_error *err)
-{
-    ls_adamw_options k = LS_ADAMW_OPTIONS_INIT;
-
-    k.learning_rate = number_or(o, "learning_rate", k.learning_rate);
-    k.beta1 = number_or(o, "beta_1", k.beta1);
-    k.beta2 = number_or(o, "beta_2", k.beta2);
-    k.epsilon = number_or(o, "epsilon", k.epsilon);
-    k.amsgrad = json_is_true(json_object_get(o, "amsgrad"));
-    read_shared(o, keras3, &k.shared);
-    return ls_adamw_create(&k, out, err);
-}
-
-static ls_status make_rmsprop(const json_t *o, bool keras3, ls_optimizer **out,
-                              ls_error *err)
-{
-    ls_rmsprop_options k = LS_RMSPROP_OPTIONS_INIT;
-
-    k.learning_rate = number_or(o, "learning_rate", k.learning_rate);
-    k.rho = number_or(o, "rho", k.rho);
-    k.momentum = number_or(o, "momentum", k.momentum);
-    k.epsilon = number_or(o, "epsilon", k.epsilon);
-    k.centered = json_is_true(json_object_get(o, "centered"));
-    read_shared(o, keras3, &k.shared);
-    return ls_rmsprop_create(&k, out, err);
-}
-
-static ls_status make_adagrad(const json_t *o, bool keras3, ls_optimizer **out,
-                              ls_error *err)
-{
-    ls_adagrad_options k = LS_ADAGRAD_OPTIONS_INIT;
-
-    k.learning_rate = number_or(o, "learning_rate", k.learning_rate);
-    k.initial_accumulator_value =
-        number_or(o, "initial_accumulator_value", k.initial_accumulator_value);
-    k.epsilon = number_or(o, "epsilon", k.epsilon);
-    read_shared(o, keras3, &k.shared);
-    return ls_adagrad_create(&k, out, err);
-}
-
 static ls_value *optimizer(const scene *s, json_t *e)
 {
-    static const struct {
-        const char *kind;
-        ls_status (*make)(const json_t *o, bool keras3, ls_optimizer **out,
-                          ls_error *err);
-    } kinds[] = {{"SGD", make_sgd},         {"v1.GradientDescentOptimizer", make_sgd},
-                 {"Adam", make_adam},       {"AdamW", make_adamw},
-                 {"RMSprop", make_rmsprop}, {"Adagrad", make_adagrad}};
-    const char *kind = json_string_value(json_array_get(e, 1));
+    const train_optimizer_maker make =
+        train_optimizer_named(json_string_value(json_array_get(e, 1)));
     ls_error err = LS_ERROR_INIT;
     ls_optimizer *made = NULL;
     ls_value *out;
 
-    for (size_t i = 0; kind != NULL && i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strcmp(kinds[i].kind, kind) != 0) {
-            continue;
-        }
-        if (kinds[i].make(json_array_get(e, 2), s->m->keras3, &made, &err) != LS_OK) {
-            return machine_fail(s, &err);
-        }
-        out = machine_of_thing(s, &(thing){.kind = THING_OPTIMIZER, .optimizer = made});
-        ls_optimizer_release(made);
-        return out;
+    if (make == NULL) {
+        return machine_wrong(s, "no optimizer is called so");
     }
-    return machine_wrong(s, "no optimizer is called so");
+    if (make(json_array_get(e, 2), s->m->keras3, &made, &err) != LS_OK) {
+        return machine_fail(s, &err);
+    }
+    out = machine_of_thing(s, &(thing){.kind = THING_OPTIMIZER, .optimizer = made});
+    ls_optimizer_release(made);
+    return out;
 }
 
 /* Slices without a dense shape are rows of the variable they belong to. */

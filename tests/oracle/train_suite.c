@@ -1,6 +1,7 @@
 /* The suite `train`: small models trained to the same numbers as TensorFlow. */
 #include "oracle.h"
 #include "train_model.h"
+#include "train_optimizer.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -370,107 +371,19 @@ static bool train(struct run *r)
     return ok;
 }
 
-static bool flag(const json_t *object, const char *name)
-{
-    return json_is_true(json_object_get(object, name));
-}
-
-/* What all optimizers take, from the line's arguments where it has them. */
-static void read_shared(const json_t *given, ls_optimizer_shared *s)
-{
-    s->weight_decay = number_or(given, "weight_decay", s->weight_decay);
-    s->clipvalue = number_or(given, "clipvalue", s->clipvalue);
-    s->clipnorm = number_or(given, "clipnorm", s->clipnorm);
-    s->global_clipnorm = number_or(given, "global_clipnorm", s->global_clipnorm);
-}
-
-static ls_status make_sgd(const json_t *given, ls_optimizer **out, ls_error *err)
-{
-    ls_sgd_options o = LS_SGD_OPTIONS_INIT;
-
-    o.learning_rate = number_or(given, "learning_rate", o.learning_rate);
-    o.momentum = number_or(given, "momentum", o.momentum);
-    o.nesterov = flag(given, "nesterov");
-    read_shared(given, &o.shared);
-    return ls_sgd_create(&o, out, err);
-}
-
-static ls_status make_adam(const json_t *given, ls_optimizer **out, ls_error *err)
-{
-    ls_adam_options o = LS_ADAM_OPTIONS_INIT;
-
-    o.learning_rate = number_or(given, "learning_rate", o.learning_rate);
-    o.beta1 = number_or(given, "beta_1", o.beta1);
-    o.beta2 = number_or(given, "beta_2", o.beta2);
-    o.epsilon = number_or(given, "epsilon", o.epsilon);
-    o.amsgrad = flag(given, "amsgrad");
-    read_shared(given, &o.shared);
-    return ls_adam_create(&o, out, err);
-}
-
-static ls_status make_adamw(const json_t *given, ls_optimizer **out, ls_error *err)
-{
-    ls_adamw_options o = LS_ADAMW_OPTIONS_INIT;
-
-    o.learning_rate = number_or(given, "learning_rate", o.learning_rate);
-    o.beta1 = number_or(given, "beta_1", o.beta1);
-    o.beta2 = number_or(given, "beta_2", o.beta2);
-    o.epsilon = number_or(given, "epsilon", o.epsilon);
-    o.amsgrad = flag(given, "amsgrad");
-    read_shared(given, &o.shared);
-    return ls_adamw_create(&o, out, err);
-}
-
-static ls_status make_rmsprop(const json_t *given, ls_optimizer **out, ls_error *err)
-{
-    ls_rmsprop_options o = LS_RMSPROP_OPTIONS_INIT;
-
-    o.learning_rate = number_or(given, "learning_rate", o.learning_rate);
-    o.rho = number_or(given, "rho", o.rho);
-    o.momentum = number_or(given, "momentum", o.momentum);
-    o.epsilon = number_or(given, "epsilon", o.epsilon);
-    o.centered = flag(given, "centered");
-    read_shared(given, &o.shared);
-    return ls_rmsprop_create(&o, out, err);
-}
-
-static ls_status make_adagrad(const json_t *given, ls_optimizer **out, ls_error *err)
-{
-    ls_adagrad_options o = LS_ADAGRAD_OPTIONS_INIT;
-
-    o.learning_rate = number_or(given, "learning_rate", o.learning_rate);
-    o.initial_accumulator_value =
-        number_or(given, "initial_accumulator_value", o.initial_accumulator_value);
-    o.epsilon = number_or(given, "epsilon", o.epsilon);
-    read_shared(given, &o.shared);
-    return ls_adagrad_create(&o, out, err);
-}
-
-static const struct {
-    const char *kind;
-    ls_status (*make)(const json_t *given, ls_optimizer **out, ls_error *err);
-} OPTIMIZERS[] = {{"SGD", make_sgd},
-                  {"Adam", make_adam},
-                  {"AdamW", make_adamw},
-                  {"RMSprop", make_rmsprop},
-                  {"Adagrad", make_adagrad}};
-
 /* False: r->note says what went wrong. */
 static bool make_optimizer(struct run *r)
 {
     const json_t *spec = json_object_get(r->case_, "optimizer");
     const char *kind = json_string_value(json_array_get(spec, 0));
+    const train_optimizer_maker make = train_optimizer_named(kind);
     ls_error err = LS_ERROR_INIT;
 
-    for (size_t i = 0; kind != NULL && i < sizeof OPTIMIZERS / sizeof OPTIMIZERS[0];
-         i++) {
-        if (strcmp(kind, OPTIMIZERS[i].kind) == 0) {
-            return OPTIMIZERS[i].make(json_array_get(spec, 1), &r->optimizer, &err) ==
-                       LS_OK ||
-                   fail(r, "%s", err.message);
-        }
+    if (make == NULL) {
+        return fail(r, "no optimizer is called %s", kind == NULL ? "that" : kind);
     }
-    return fail(r, "no optimizer is called %s", kind == NULL ? "that" : kind);
+    return make(json_array_get(spec, 1), false, &r->optimizer, &err) == LS_OK ||
+           fail(r, "%s", err.message);
 }
 
 /* MirroredStrategy over as many logical devices as the line says. */

@@ -1,0 +1,13 @@
+/* Optimizers by the names and arguments that Keras has for them. */
+#ifndef ORACLE_TRAIN_OPTIMIZER_H
+#define ORACLE_TRAIN_OPTIMIZER_H
+#include <jansson.h>
+#include <lockstep/lockstep.h>
+
+/* What a line does not give has Keras' default. `keras3`: the numbers of Keras 3. */
+typedef ls_status (*train_optimizer_maker)(const json_t *given, bool keras3,
+                                           ls_optimizer **out, ls_error *err);
+
+/* NULL: no optimizer is called `kind`, which may be NULL. */
+train_optimizer_maker train_optimizer_named(const char *kind);
+#endif
