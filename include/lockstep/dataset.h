@@ -12,6 +12,9 @@
  *     d = ls_dataset_map(d, parse, NULL, &spec);
  *     d = ls_dataset_batch(ls_dataset_shuffle(d, 10000, 42), 128);
  *
+ * A function of yours that makes datasets and cannot make one returns
+ * ls_dataset_failed(), and whoever asks for its elements is told why.
+ *
  * Threads: building, one at a time; an iterator, any; functions of the user run on
  * threads of the library.
  */
@@ -74,6 +77,16 @@ LS_API ls_dataset *ls_dataset_range(int64_t begin, int64_t end, int64_t step);
 /* One element; and one element a row of the first axis of every tensor. Retained. */
 LS_API ls_dataset *ls_dataset_tensors(ls_value *element);
 LS_API ls_dataset *ls_dataset_slices(ls_value *tensors);
+
+/*
+ * A dataset that is nothing but a failure, told wherever it is used: what an
+ * ls_dataset_fn or ls_input_fn returns that cannot make one. The second takes over what a
+ * call has reported: its code, kind, place and message. LS_OK becomes LS_UNKNOWN, and
+ * LS_OUT_OF_RANGE LS_INVALID_ARGUMENT: a function cannot end a dataset.
+ */
+LS_API ls_dataset *ls_dataset_failed(ls_status code, const char *fmt, ...)
+    LS_PRINTF(2, 3);
+LS_API ls_dataset *ls_dataset_failed_with(const ls_error *err);
 
 /* Files by glob patterns, sorted; shuffled anew each time unless `ordered`. */
 LS_API ls_dataset *ls_dataset_list_files(const char *const *patterns, size_t n,
@@ -179,7 +192,8 @@ LS_API ls_dataset *ls_dataset_map(ls_dataset *d, ls_map_fn fn, void *user,
 /* Keeps elements for which the function gives a true scalar. */
 LS_API ls_dataset *ls_dataset_filter(ls_dataset *d, ls_map_fn predicate, void *user);
 
-/* A dataset of an element, yours to make; its reference goes to the library. */
+/* A dataset of an element, yours to make; its reference goes to the library. Where there
+ * is none, ls_dataset_failed() says why; NULL: out of memory. */
 typedef ls_dataset *(*ls_dataset_fn)(ls_value *element, void *user);
 
 /* Start from LS_INTERLEAVE_OPTIONS_INIT. */

@@ -53,7 +53,9 @@ LS_API LS_MUST_USE ls_status ls_strategy_distribute(ls_strategy *s, ls_dataset *
                                                     const ls_distribute_options *opts,
                                                     ls_dist_dataset **out, ls_error *err);
 
-/* One dataset a worker, made by `fn` and used as it is. */
+/* One dataset a worker, made by `fn` and used as it is. A function that cannot make one
+ * returns ls_dataset_failed(), and this call its code and message; NULL: out of memory.
+ */
 typedef ls_dataset *(*ls_input_fn)(const ls_input_context *ic, void *user);
 LS_API LS_MUST_USE ls_status ls_strategy_distribute_from_function(
     ls_strategy *s, ls_input_fn fn, void *user, const ls_distribute_options *opts,

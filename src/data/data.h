@@ -6,6 +6,7 @@
  */
 #ifndef LSI_DATA_H
 #define LSI_DATA_H
+#include "data/store.h"
 #include "op/op.h"
 #include "os/thread.h"
 #include "value/value.h"
@@ -279,6 +280,27 @@ ls_status lsi_rows_add_rows(lsi_rows *rows, const ls_value *batch, int64_t begin
 /* For readers: one string that lies in `owner`'s memory, which is retained. */
 ls_status lsi_rows_add_string(lsi_rows *rows, ls_string s, lsi_buffer *owner,
                               ls_error *err);
+
+/*
+ * Rows that become no batch: elements are one scalar string each, and `add` gets them as
+ * they come, in slots of `store` that are its own from then on, also after a failure.
+ */
+typedef struct lsi_sink {
+    ls_status (*add)(struct lsi_sink *self, const ls_string *strings, size_t n,
+                     ls_error *err);
+    lsi_store *store;
+} lsi_sink;
+ls_status lsi_rows_create_sink(const ls_spec *element, lsi_sink *sink, lsi_rows **out,
+                               ls_error *err);
+
+/* For readers: the store that strings are to be copied to, or NULL; and strings that lie
+ * in its slots already. */
+lsi_store *lsi_rows_store(const lsi_rows *rows);
+ls_status lsi_rows_add_kept(lsi_rows *rows, const ls_string *strings, size_t n,
+                            ls_error *err);
+
+/* Why a row could not be added, if so; the rows are empty again. */
+ls_status lsi_rows_finish(lsi_rows *rows, ls_error *err);
 
 /* The batch as a value, and the rows are empty again. */
 ls_status lsi_rows_take(lsi_rows *rows, ls_value **out, ls_error *err);

@@ -113,16 +113,53 @@ ls_dataset *lsi_dataset_fail(ls_dataset *d, ls_status code, ls_kind kind, const 
     return d;
 }
 
-ls_dataset *lsi_dataset_failed(ls_status code, ls_kind kind, const char *fmt, ...)
+static ls_dataset *nothing(void)
 {
     static const lsi_dataset_ops ops = {.kind = "failed"};
-    ls_dataset *d = lsi_dataset_new(&ops, sizeof *d, NULL, 0);
+
+    return lsi_dataset_new(&ops, sizeof(ls_dataset), NULL, 0);
+}
+
+ls_dataset *lsi_dataset_failed(ls_status code, ls_kind kind, const char *fmt, ...)
+{
+    ls_dataset *d = nothing();
     va_list args;
 
     va_start(args, fmt);
     d = fail(d, code, kind, fmt, args);
     va_end(args);
     return d;
+}
+
+/* What a function of the user's may fail with. */
+static ls_status failing(ls_status code)
+{
+    return code == LS_OK             ? LS_UNKNOWN
+           : code == LS_OUT_OF_RANGE ? LS_INVALID_ARGUMENT
+                                     : code;
+}
+
+ls_dataset *ls_dataset_failed(ls_status code, const char *fmt, ...)
+{
+    ls_dataset *d = nothing();
+    va_list args;
+
+    va_start(args, fmt);
+    d = fail(d, failing(code), LS_KIND_OP, fmt, args);
+    va_end(args);
+    return d;
+}
+
+ls_dataset *ls_dataset_failed_with(const ls_error *err)
+{
+    ls_error own = LS_ERROR_INIT;
+
+    if (err == NULL || err->code == LS_OK) {
+        return ls_dataset_failed(LS_UNKNOWN, "a failure without an error");
+    }
+    (void)lsi_fail_again(&own, err);
+    own.code = failing(own.code);
+    return lsi_dataset_fail_with(nothing(), &own);
 }
 
 ls_dataset *lsi_dataset_done(ls_dataset *d, ls_status st, ls_spec *spec,

@@ -2,7 +2,7 @@
  * CSV (RFC 4180). A record is first scanned to its end, then its fields are converted, so
  * that a bad one never disturbs the next.
  */
-#include "data/file_csv_layout.h"
+#include "data/file_csv_stage.h"
 
 #include <inttypes.h>
 
@@ -13,18 +13,15 @@ struct csv_node {
     lsi_csv_layout *layout; // retained
 };
 
-/* A field of the record, by offsets: the bytes move while more of them are read. */
-struct span {
-    size_t begin, end;
-    bool doubled; // it has doubled quotes
-};
-
 struct csv_reader {
     lsi_file_reader base;
     const lsi_csv_layout *layout;
-    struct span *spans;
+    lsi_csv_span *spans;
     ls_value **values;
     locale_t c;
+    lsi_csv_stage *stage;            // NULL: never asked for rows
+    lsi_iterator_ops ops;            // those of all readers, with a fill() of its own
+    const lsi_iterator_ops *general; // those of all readers
 
     // The record being scanned.
     size_t at;        // the next byte
@@ -85,9 +82,9 @@ static bool ends_field(const struct csv_reader *r, int c)
     return c == END || c == (unsigned char)r->layout->delimiter || c == '\n' || c == '\r';
 }
 
-static struct span scan_plain(struct csv_reader *r)
+static lsi_csv_span scan_plain(struct csv_reader *r)
 {
-    struct span f = {r->at, r->at, false};
+    lsi_csv_span f = {r->at, r->at, false};
     int c;
 
     while (!ends_field(r, c = byte_at(r, r->at))) {
@@ -101,9 +98,9 @@ static struct span scan_plain(struct csv_reader *r)
     return f;
 }
 
-static struct span scan_quoted(struct csv_reader *r)
+static lsi_csv_span scan_quoted(struct csv_reader *r)
 {
-    struct span f = {r->at + 1, r->at + 1, false};
+    lsi_csv_span f = {r->at + 1, r->at + 1, false};
 
     for (r->at++;; r->at++) {
         int c = byte_at(r, r->at);
@@ -154,7 +151,7 @@ static ls_status scan(struct csv_reader *r, ls_error *err)
     }
     while (!r->ended) {
         const bool quoted = r->layout->quotes && byte_at(r, r->at) == '"';
-        const struct span f = quoted ? scan_quoted(r) : scan_plain(r);
+        const lsi_csv_span f = quoted ? scan_quoted(r) : scan_plain(r);
 
         if (is_taken(r)) {
             if (r->taken < r->layout->n && r->spans != NULL) {
@@ -202,21 +199,8 @@ static ls_tensor *default_tensor(const lsi_csv_field *f, ls_device *dev)
         return t;
     }
     t = lsi_tensor_new(dev, f->dtype, &scalar);
-    if (t == NULL) {
-        return NULL;
-    }
-    switch (f->dtype) {
-    case LS_I32:
-        *(int32_t *)t->data = (int32_t)f->integer;
-        break;
-    case LS_I64:
-        *(int64_t *)t->data = f->integer;
-        break;
-    case LS_F32:
-        *(float *)t->data = (float)f->number;
-        break;
-    default:
-        *(double *)t->data = f->number;
+    if (t != NULL) {
+        lsi_csv_default(f, t->data);
     }
     return t;
 }
@@ -226,7 +210,7 @@ static ls_status convert(struct csv_reader *r, size_t i, ls_device *dev, ls_tens
                          ls_error *err)
 {
     const lsi_csv_field *f = &r->layout->fields[i];
-    const struct span *span = &r->spans[i];
+    const lsi_csv_span *span = &r->spans[i];
     const ls_shape scalar = {0, {0}};
     char *text = (char *)stream_of(r)->bytes + span->begin;
     ls_string s = {text, span->end - span->begin};
@@ -234,8 +218,7 @@ static ls_status convert(struct csv_reader *r, size_t i, ls_device *dev, ls_tens
     if (span->doubled) {
         s.len = undouble(text, s.len);
     }
-    if (s.len == 0 ||
-        (s.len == r->layout->na_len && memcmp(s.ptr, r->layout->na, s.len) == 0)) {
+    if (lsi_csv_is_absent(r->layout, s)) {
         if (!f->optional) {
             return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
                             "%s: the record at byte %" PRIu64
@@ -328,6 +311,99 @@ static ls_status element(lsi_file_reader *base, ls_value **out, ls_error *err)
     return st;
 }
 
+/* ---- rows ---- */
+
+/* The general way, which opens files, tells what is wrong, and knows the end. */
+static ls_status add_next(struct csv_reader *r, lsi_rows *rows, int64_t *got,
+                          ls_error *err)
+{
+    ls_value *v = NULL;
+    ls_status st = lsi_csv_stage_hand_over(r->stage, rows, got, err);
+
+    if (st == LS_OK) {
+        st = r->general->next(&r->base.base, &v, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_rows_add(rows, v, err);
+        ls_value_release(v);
+        *got += st == LS_OK;
+    }
+    return st;
+}
+
+/* Whether the next record could be scanned, and has the fields that it should have. */
+static bool scan_row(struct csv_reader *r, ls_error *err)
+{
+    return stream_of(r) != NULL && r->base.begun && prepare(r, err) == LS_OK &&
+           scan(r, err) == LS_OK && r->status == LS_OK && r->taken == r->layout->n;
+}
+
+/*
+ * One record more: by the stage if nothing is wrong with it, else the general way, which
+ * begins where this one did.
+ */
+static ls_status add_record(struct csv_reader *r, lsi_rows *rows, int64_t *got,
+                            ls_error *err)
+{
+    lsi_stream *s = stream_of(r);
+    ls_status st = LS_OK;
+
+    if (!scan_row(r, err)) {
+        return add_next(r, rows, got, err);
+    }
+    if (!lsi_csv_stage_fits(r->stage, s->buffer)) {
+        st = lsi_csv_stage_hand_over(r->stage, rows, got, err);
+    }
+    if (st != LS_OK) {
+        return st;
+    }
+    if (!lsi_csv_stage_add(r->stage, s->bytes, r->spans, s->buffer, r->c)) {
+        return add_next(r, rows, got, err);
+    }
+    lsi_stream_pass(s, r->at);
+    return LS_OK;
+}
+
+/* The stage is empty before and after, so a position never lies in it. */
+static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
+                      ls_error *err)
+{
+    struct csv_reader *r = (struct csv_reader *)it;
+    ls_status st = LS_OK;
+
+    *got = 0;
+    if (r->stage == NULL) {
+        r->stage = lsi_csv_stage_create(((const struct csv_node *)r->base.node)->layout);
+    }
+    if (r->stage == NULL) {
+        return lsi_fail_memory(err, "CSV records", sizeof *r);
+    }
+    while (st == LS_OK && *got + lsi_csv_stage_rows(r->stage) < want) {
+        st = add_record(r, rows, got, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_csv_stage_hand_over(r->stage, rows, got, err);
+    }
+    return st;
+}
+
+static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+{
+    const ls_status st = lsi_file_iterate(d, out, err);
+
+    if (st == LS_OK) {
+        struct csv_reader *r = (struct csv_reader *)*out;
+
+        r->general = r->base.base.ops;
+        r->ops = *r->general;
+        r->ops.fill = fill;
+        r->base.base.ops = &r->ops;
+    }
+    return st;
+}
+
+/* ---- the format ---- */
+
 static ls_status begin(lsi_file_reader *base, bool *again, ls_error *err)
 {
     struct csv_reader *r = (struct csv_reader *)base;
@@ -356,6 +432,7 @@ static void end(lsi_file_reader *base)
 
     lsi_free(r->spans);
     lsi_free(r->values);
+    lsi_csv_stage_release(r->stage);
     if (r->c != (locale_t)0) {
         freelocale(r->c);
     }
@@ -368,7 +445,7 @@ static void destroy(ls_dataset *d)
 }
 
 static const lsi_file_format format = {
-    .node = {.kind = "csv", .iterate = lsi_file_iterate, .destroy = destroy},
+    .node = {.kind = "csv", .iterate = iterate, .destroy = destroy},
     .begin = begin,
     .element = element,
     .reader_size = sizeof(struct csv_reader),

@@ -301,3 +301,26 @@ bool lsi_csv_number(ls_dtype dtype, const char *text, size_t len, locale_t c, vo
         return to_float(dtype, text, len, c, to);
     }
 }
+
+bool lsi_csv_is_absent(const lsi_csv_layout *layout, ls_string text)
+{
+    return text.len == 0 ||
+           (text.len == layout->na_len && memcmp(text.ptr, layout->na, text.len) == 0);
+}
+
+void lsi_csv_default(const lsi_csv_field *f, void *to)
+{
+    switch (f->dtype) {
+    case LS_I32:
+        *(int32_t *)to = (int32_t)f->integer;
+        break;
+    case LS_I64:
+        *(int64_t *)to = f->integer;
+        break;
+    case LS_F32:
+        *(float *)to = (float)f->number;
+        break;
+    default:
+        *(double *)to = f->number;
+    }
+}

@@ -32,4 +32,10 @@ struct lsi_csv_layout {
  * an integer that is too large. `c` is the C locale: a program's own may have commas.
  */
 bool lsi_csv_number(ls_dtype dtype, const char *text, size_t len, locale_t c, void *to);
+
+/* Nothing stands in the field: its column's default counts. */
+bool lsi_csv_is_absent(const lsi_csv_layout *layout, ls_string text);
+
+/* The default of a column of numbers, as an element of its dtype. */
+void lsi_csv_default(const lsi_csv_field *f, void *to);
 #endif

@@ -227,6 +227,142 @@ LST_TEST(headers_delimiters_and_absent_values_are_options)
     lst_leave(&at);
 }
 
+/* The next call's answer as text, for the whole of a dataset, which is released. */
+static lst_text all_of(ls_dataset *d)
+{
+    lst_text text = {{0}, 0};
+    ls_iterator *it = NULL;
+
+    LST_OK(ls_dataset_iterate(d, &it, NULL));
+    lst_put_rest(&text, it, 400);
+    ls_iterator_release(it);
+    ls_dataset_release(d);
+    return text;
+}
+
+/* Batches are filled from the records' bytes, without the elements between them. */
+LST_TEST(rows_of_batches_are_the_elements_one_by_one)
+{
+    static const char *const texts[] = {
+        "",
+        "1,a,2.5\n2,b,3\n3,c,4.25\n",
+        "1,a,2.5\n,,\n3,NA,NA\nNA,c,1e3\n4,,",
+        "1,\"a,b\",2\n2,\"x\"\"y\",3\n3,\"\",4\r\n4,z,5\r6,q,7",
+        "1,a,2\nx,b,3\n3,c\n4,d,5,6\n5,e\"f,6\n6,\"g\"h\",7\n7,i,8\n\n8,\"j,9\n",
+    };
+    lst_folder at;
+
+    lst_enter(&at);
+    for (size_t i = 0; i < LSI_COUNT_OF(texts); i++) {
+        const char *f = lst_text_file(&at, "b.csv", texts[i]);
+        ls_csv_options o = LS_CSV_OPTIONS_INIT;
+
+        o.na = "NA";
+        for (size_t buffer = 1; buffer <= 64; buffer *= 4) {
+            const char *name = buffer > 4 ? "none" : "";
+            ls_csv_column columns[3] = {{LS_I64, literal_int(7)},
+                                        {LS_STRING, literal_string(name)},
+                                        {LS_F32, literal_float(0.5)}};
+            o.read.buffer = buffer;
+            ls_dataset *d = csv(f, columns, 3, &o);
+            const lst_text want = all_of(ls_dataset_retain(d));
+
+            const lst_text got =
+                all_of(ls_dataset_unbatch(ls_dataset_batch(ls_dataset_retain(d), 1)));
+            LST_CHECK(lst_same(&got, want.s));
+            lst_saves(ls_dataset_batch(d, 2), 5);
+        }
+    }
+    lst_leave(&at);
+}
+
+static char *many_records(size_t n, size_t *len)
+{
+    char *text = lsi_alloc(n, 64);
+
+    *len = 0;
+    for (size_t i = 0; text != NULL && i < n; i++) {
+        *len += (size_t)snprintf(text + *len, 64, "%zu,name%zu,%zu.5\n", i, i * 7, i);
+    }
+    return text;
+}
+
+/* More than are handed over at once, and strings of several pieces of the file. */
+LST_TEST(long_batches_hold_every_record_once)
+{
+    enum { RECORDS = 1000 };
+    const ls_csv_column columns[3] = {{LS_I64, NULL}, {LS_STRING, NULL}, {LS_F64, NULL}};
+    ls_csv_options o = LS_CSV_OPTIONS_INIT;
+    ls_iterator *it = NULL;
+    ls_value *v = NULL;
+    lst_folder at;
+    size_t len = 0;
+    char *text = many_records(RECORDS, &len);
+
+    lst_enter(&at);
+    o.read.buffer = 300;
+    const char *f = lst_file(&at, "m.csv", text, len);
+    ls_dataset *d = ls_dataset_batch(ls_dataset_csv_files(ONE(f), 1, columns, 3, &o),
+                                     2 * (int64_t)RECORDS);
+    LST_OK(ls_dataset_iterate(d, &it, NULL));
+    LST_OK(ls_iterator_next(it, &v, NULL));
+    const int64_t *ids = ls_tensor_data(ls_value_as_tensor(ls_value_child(v, 0)));
+    const ls_string *names = ls_tensor_data(ls_value_as_tensor(ls_value_child(v, 1)));
+    const double *halves = ls_tensor_data(ls_value_as_tensor(ls_value_child(v, 2)));
+    LST_CHECK(ls_tensor_dim(ls_value_as_tensor(ls_value_child(v, 1)), 0) == RECORDS);
+    for (int64_t i = 0; i < RECORDS; i++) {
+        char name[32];
+        const int n = snprintf(name, sizeof name, "name%lld", (long long)i * 7);
+
+        LST_CHECK(ids[i] == i && halves[i] == (double)i + 0.5);
+        LST_CHECK(names[i].len == (size_t)n &&
+                  memcmp(names[i].ptr, name, names[i].len) == 0);
+    }
+    ls_value_release(v);
+    ls_iterator_release(it);
+    ls_dataset_release(d);
+    lsi_free(text);
+    lst_leave(&at);
+}
+
+/* The first batch with the n-th allocation refused; false: there are not so many. */
+static bool read_without(const char *path, int64_t n)
+{
+    const ls_csv_column columns[3] = {{LS_I64, NULL}, {LS_STRING, NULL}, {LS_F64, NULL}};
+    ls_dataset *d =
+        ls_dataset_batch(ls_dataset_csv_files(ONE(path), 1, columns, 3, NULL), 4);
+    ls_error err = LS_ERROR_INIT;
+    ls_iterator *it = NULL;
+    ls_value *v = NULL;
+    ls_status st;
+    int64_t counted;
+
+    LST_OK(ls_dataset_iterate(d, &it, &err));
+    (void)lsi_alloc_fail_at(n);
+    st = ls_iterator_next(it, &v, &err);
+    counted = lsi_alloc_fail_at(0);
+    LST_CHECK(st == LS_OK || st == LS_RESOURCE_EXHAUSTED);
+    LST_CHECK(st == LS_OK || counted >= n);
+    ls_value_release(v);
+    ls_iterator_release(it);
+    ls_dataset_release(d);
+    return counted >= n;
+}
+
+LST_TEST(a_batch_that_gets_no_memory_says_so)
+{
+    lst_folder at;
+    int64_t n = 1;
+
+    lst_enter(&at);
+    const char *f = lst_text_file(&at, "f.csv", "1,a,2\n2,b,3\n3,\"c\"\"d\",4\n");
+    while (read_without(f, n)) {
+        n++;
+    }
+    LST_CHECK(n > 10);
+    lst_leave(&at);
+}
+
 LST_TEST(defaults_must_be_of_the_columns_kind)
 {
     ls_csv_column wrong[] = {{LS_I32, literal_string("x")},
@@ -254,4 +390,7 @@ LST_MAIN(LST_CASE(D94_fields_take_their_defaults_and_a_bad_record_is_one_failure
          LST_CASE(short_numbers_are_rounded_as_the_system_rounds_them),
          LST_CASE(columns_are_selected_or_excluded),
          LST_CASE(headers_delimiters_and_absent_values_are_options),
+         LST_CASE(rows_of_batches_are_the_elements_one_by_one),
+         LST_CASE(long_batches_hold_every_record_once),
+         LST_CASE(a_batch_that_gets_no_memory_says_so),
          LST_CASE(defaults_must_be_of_the_columns_kind))

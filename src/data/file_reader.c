@@ -172,7 +172,7 @@ static ls_status fill_values(lsi_file_reader *r, lsi_rows *rows, int64_t want,
 
 /* Strings of one buffer on their way to the rows, which take many at once faster. */
 struct group {
-    ls_string strings[64];
+    ls_string strings[LSI_FILE_GROUP];
     size_t n;
     lsi_buffer *owner; // retained, so that nothing moves in it
 };
@@ -232,13 +232,63 @@ static ls_status fill_strings(lsi_file_reader *r, lsi_rows *rows, int64_t want,
     return st != LS_OK ? st : full;
 }
 
+/* The next record by itself: where a buffer ends, and where something is wrong. */
+static ls_status fill_record(lsi_file_reader *r, lsi_rows *rows, int64_t *got,
+                             ls_error *err)
+{
+    ls_string s;
+    size_t tail;
+    ls_status st = record(r, &s, &tail, err);
+
+    if (st == LS_OK) {
+        st = lsi_rows_add_string(rows, s, r->stream->buffer, err);
+    }
+    if (st == LS_OK) {
+        pass(r->stream, &s, tail);
+        ++*got;
+    }
+    return st;
+}
+
+static ls_status fill_records(lsi_file_reader *r, lsi_rows *rows, int64_t want,
+                              int64_t *got, ls_error *err)
+{
+    const ls_shape scalar = {0};
+    lsi_store *store = lsi_rows_store(rows);
+    ls_status st = LS_OK;
+
+    while (st == LS_OK && *got < want) {
+        const size_t most = (size_t)LSI_MIN(want - *got, (int64_t)LSI_FILE_GROUP);
+        ls_string strings[LSI_FILE_GROUP];
+        size_t n = 0;
+
+        st = begin(r, err);
+        if (st != LS_OK) {
+            return st;
+        }
+        n = r->format->records(r, most, store, strings);
+        if (n == 0) {
+            st = fill_record(r, rows, got, err);
+        } else {
+            st = store != NULL ? lsi_rows_add_kept(rows, strings, n, err)
+                               : lsi_rows_add_block(rows, 0, LS_STRING, &scalar, strings,
+                                                    r->stream->buffer, (int64_t)n, err);
+            *got += st == LS_OK ? (int64_t)n : 0;
+        }
+    }
+    return st;
+}
+
 static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
                       ls_error *err)
 {
     lsi_file_reader *r = (lsi_file_reader *)it;
 
     *got = 0;
-    return r->format->element != NULL ? fill_values(r, rows, want, got, err)
+    if (r->format->element != NULL) {
+        return fill_values(r, rows, want, got, err);
+    }
+    return r->format->records != NULL ? fill_records(r, rows, want, got, err)
                                       : fill_strings(r, rows, want, got, err);
 }
 

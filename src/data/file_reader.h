@@ -9,6 +9,8 @@
 
 typedef struct lsi_file_reader lsi_file_reader;
 
+enum { LSI_FILE_GROUP = 64 }; /* records that are cut out at once */
+
 typedef struct lsi_file_format {
     lsi_dataset_ops node; /* its kind is what sharding goes by */
 
@@ -22,6 +24,13 @@ typedef struct lsi_file_format {
      * given up.
      */
     ls_status (*record)(lsi_file_reader *r, ls_string *out, size_t *tail, ls_error *err);
+
+    /*
+     * Optional, faster: up to `most` records (at most LSI_FILE_GROUP) that are there as a
+     * whole and are good; passes over them. They stay in place, or are copied to `store`
+     * if there is one. 0: record() gets more, or tells what is wrong.
+     */
+    size_t (*records)(lsi_file_reader *r, size_t most, lsi_store *store, ls_string *out);
 
     /* Other formats: the next element. The file goes on after failures but DATA_LOSS. */
     ls_status (*element)(lsi_file_reader *r, ls_value **out, ls_error *err);

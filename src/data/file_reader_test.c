@@ -469,12 +469,6 @@ LST_TEST(every_allocation_of_a_reader_may_fail)
     lst_leave(&at);
 }
 
-LST_TEST(checksums_are_castagnolis)
-{
-    LST_CHECK(lsi_crc32c("123456789", 9) == 0xE3069283u);
-    LST_CHECK(lsi_crc32c("abc", 3) == 0x364b3fb7u && lsi_crc32c("", 0) == 0);
-}
-
 LST_MAIN(LST_CASE(D93_lines_end_at_newlines_and_lose_every_return),
          LST_CASE(a_line_longer_than_the_buffer_is_one_line),
          LST_CASE(D93_records_of_a_fixed_length_lie_between_header_and_footer),
@@ -492,5 +486,4 @@ LST_MAIN(LST_CASE(D93_lines_end_at_newlines_and_lose_every_return),
          LST_CASE(batches_of_records_keep_their_bytes_after_the_iterator_is_gone),
          LST_CASE(files_are_listed_sorted_and_a_pattern_without_a_match_fails),
          LST_CASE(readers_are_function_nodes_over_names),
-         LST_CASE(every_allocation_of_a_reader_may_fail),
-         LST_CASE(checksums_are_castagnolis))
+         LST_CASE(every_allocation_of_a_reader_may_fail))

@@ -7,6 +7,7 @@ enum {
     PIECE = (256 << 10) - 64, // read at once; a buffer has 64 bytes of its own
     PIECE_SMALLEST = 4096,    // smaller wishes are granted up to here
     PACKED = 64 << 10,        // compressed bytes read at once
+    PAGE = 4096,              // what the system copies from
 };
 #define PIECE_LARGEST ((size_t)1 << 30)
 
@@ -26,28 +27,6 @@ ls_device *lsi_input_device(void)
     ls_runtime *rt = lsi_runtime_default();
 
     return rt != NULL ? ls_runtime_device(rt, 0) : NULL;
-}
-
-uint32_t lsi_crc32c(const void *data, size_t len)
-{
-    const unsigned char *p = data;
-    uint32_t crc = UINT32_MAX;
-
-    while (len > 0) {
-        const int part = (int)LSI_MIN(len, (size_t)1 << 30);
-
-        crc = crc32_iscsi((unsigned char *)(uintptr_t)p, part, crc); // only reads
-        p += part;
-        len -= (size_t)part;
-    }
-    return ~crc;
-}
-
-uint32_t lsi_crc32c_masked(const void *data, size_t len)
-{
-    const uint32_t crc = lsi_crc32c(data, len);
-
-    return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u;
 }
 
 ls_status lsi_compression_of(const char *name, lsi_compression *out, ls_error *err)
@@ -199,11 +178,17 @@ static ls_status inflate_into(lsi_stream *s, size_t room, ls_error *err)
     return LS_OK;
 }
 
+/* Reads up to `room` bytes; the next ones begin with a page, where that is possible. */
 static ls_status read_into(lsi_stream *s, size_t room, ls_error *err)
 {
+    const uint64_t pages_end = (s->read_at + room) / PAGE * PAGE;
     size_t got = 0;
-    const ls_status st =
-        lsi_file_read_at(s->file, s->read_at, s->bytes + s->have, room, &got, err);
+    ls_status st;
+
+    if (pages_end > s->read_at) {
+        room = (size_t)(pages_end - s->read_at);
+    }
+    st = lsi_file_read_at(s->file, s->read_at, s->bytes + s->have, room, &got, err);
 
     if (st == LS_OK) {
         s->read_at += got;

@@ -6,6 +6,7 @@
  */
 #ifndef LSI_FILE_STREAM_H
 #define LSI_FILE_STREAM_H
+#include "data/crc32c.h"
 #include "os/file.h"
 #include "tensor/tensor.h"
 
@@ -54,10 +55,6 @@ ls_status lsi_stream_skip(lsi_stream *s, uint64_t n, uint64_t *passed, ls_error 
 /* A raw deflate stream that lies in memory; `len` bytes must come out of it. */
 ls_status lsi_inflate_exactly(const uint8_t *in, size_t in_len, void *to, size_t len,
                               const char *path, ls_error *err);
-
-/* CRC-32C, and as TFRecord stores it. */
-uint32_t lsi_crc32c(const void *data, size_t len);
-uint32_t lsi_crc32c_masked(const void *data, size_t len);
 
 /* Little-endian numbers at any address. */
 static inline uint16_t lsi_le16(const uint8_t *p)

@@ -80,6 +80,67 @@ static ls_status record(lsi_file_reader *r, ls_string *out, size_t *tail, ls_err
     return LS_OK;
 }
 
+/* How many of `n` records, one behind the other, are good, up to the first that is not.
+ */
+static size_t good(const ls_string *records, size_t n)
+{
+    uint32_t sums[LSI_FILE_GROUP];
+    size_t i = 0;
+
+    lsi_crc32c_records(records, n, sums);
+    while (i < n &&
+           lsi_le32((const uint8_t *)records[i].ptr + records[i].len) == sums[i]) {
+        i++;
+    }
+    return i;
+}
+
+/* The same, and those are copied: a few at a time, while they are in the first cache, and
+ * so that writing those and adding up the next ones go together. */
+static size_t keep_good(ls_string *records, size_t n, lsi_store *store)
+{
+    char *slots[LSI_FILE_GROUP];
+    size_t i = 0, part = 0, ok = 0;
+
+    if (!lsi_store_take(store, records, n, slots)) {
+        return 0; // record() and who takes it will tell
+    }
+    while (i < n && ok == part) {
+        part = LSI_MIN(n - i, (size_t)LSI_CRC_LANES);
+        ok = good(records + i, part);
+        for (size_t k = i; k < i + ok; k++) {
+            lsi_store_copy(store, slots[k], &records[k]);
+        }
+        i += ok;
+    }
+    lsi_store_give(store, slots + i, n - i);
+    return i;
+}
+
+static size_t records(lsi_file_reader *r, size_t most, lsi_store *store, ls_string *out)
+{
+    lsi_stream *s = r->stream;
+    const uint8_t *at = s->bytes;
+    size_t n = 0, left = s->have;
+
+    while (n < most && left >= HEADER + FOOTER &&
+           lsi_le32(at + 8) == lsi_crc32c_masked(at, 8)) {
+        const uint64_t len = lsi_le64(at);
+
+        if (len > left - HEADER - FOOTER) {
+            break;
+        }
+        out[n++] = (ls_string){(const char *)at + HEADER, (size_t)len};
+        at += HEADER + len + FOOTER;
+        left -= HEADER + (size_t)len + FOOTER;
+    }
+    n = store != NULL ? keep_good(out, n, store) : good(out, n);
+    for (size_t i = 0; i < n; i++) {
+        lsi_stream_pass(s, HEADER + out[i].len + FOOTER);
+    }
+    return n;
+}
+
 static ls_status pass(lsi_file_reader *r, ls_error *err)
 {
     const uint64_t offset = r->stream->offset;
@@ -104,6 +165,7 @@ static const lsi_file_format format = {
              .iterate = lsi_file_iterate,
              .destroy = lsi_file_destroy},
     .record = record,
+    .records = records,
     .pass = pass,
 };
 

@@ -132,9 +132,10 @@ static void destroy(ls_dataset *d)
     lsi_free(node->reader);
 }
 
+/* Of the process: the order must not depend on which thread builds the pipeline. */
 static int64_t usable_cpus(void)
 {
-    return LSI_MAX(LSI_MIN(lsi_affinity_get(NULL, 0), lsi_cpu_quota()), 1);
+    return LSI_MAX(LSI_MIN(lsi_affinity_unpinned(NULL, 0), lsi_cpu_quota()), 1);
 }
 
 /* TensorFlow's choice of how many inputs are open at once. */

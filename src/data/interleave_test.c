@@ -27,6 +27,15 @@ static ls_dataset *fails_at_2(ls_value *x, void *user)
     return int_of(x) == 2 ? ls_dataset_range(0, 1, 0) : counted(x, user);
 }
 
+/* Fails with the codes that `user` lists for the elements. */
+static ls_dataset *refused(ls_value *x, void *user)
+{
+    const ls_status *codes = user;
+    const int64_t n = int_of(x);
+
+    return ls_dataset_failed(codes[n], "no shard %lld", (long long)n);
+}
+
 static ls_dataset *none(ls_value *x, void *user)
 {
     (void)x;
@@ -129,6 +138,26 @@ LST_TEST(what_cannot_be_opened_fails_once_and_the_next_goes_on)
                         "!RESOURCE_EXHAUSTED !RESOURCE_EXHAUSTED"));
     LST_CHECK(lst_gives(ls_dataset_flat_map(lst_range(5), mixed, NULL, NULL),
                         "10 20 21 !INVALID_ARGUMENT 40 41 42 43"));
+}
+
+LST_TEST(why_a_function_opens_nothing_is_told)
+{
+    ls_status codes[] = {LS_NOT_FOUND, LS_OUT_OF_RANGE, LS_OK, LS_UNAVAILABLE};
+    ls_dataset *d = ls_dataset_flat_map(lst_range(4), refused, codes, NULL);
+    ls_error err = LS_ERROR_INIT;
+    ls_iterator *it = NULL;
+    ls_value *v = NULL;
+
+    LST_CHECK(lst_epoch(d, "!NOT_FOUND !INVALID_ARGUMENT !UNKNOWN !UNAVAILABLE"));
+    LST_OK(ls_dataset_iterate(d, &it, &err));
+    LST_FAILS(ls_iterator_next(it, &v, &err), LS_NOT_FOUND, err, "no shard 0");
+    ls_iterator_release(it);
+    ls_dataset_release(d);
+    d = ls_dataset_failed(LS_ABORTED, "%s", "x");
+    LST_CHECK(strcmp(ls_dataset_kind(d), "failed") == 0 && ls_dataset_spec(d) == NULL);
+    LST_FAILS(ls_dataset_status(d, &err), LS_ABORTED, err, "x");
+    LST_FAILS(ls_dataset_iterate(d, &it, &err), LS_ABORTED, err, "x");
+    ls_dataset_release(d);
 }
 
 LST_TEST(a_failure_inside_stays_in_its_place)
@@ -249,6 +278,7 @@ LST_MAIN(LST_CASE(D87_slots_are_visited_in_turn_and_filled_when_the_cursor_comes
          LST_CASE(flat_map_is_one_dataset_after_the_other),
          LST_CASE(batches_and_skips_take_whole_visits),
          LST_CASE(what_cannot_be_opened_fails_once_and_the_next_goes_on),
+         LST_CASE(why_a_function_opens_nothing_is_told),
          LST_CASE(a_failure_inside_stays_in_its_place),
          LST_CASE(elements_are_described_by_the_function_or_by_the_options),
          LST_CASE(the_order_of_a_shuffle_does_not_depend_on_who_asks_for_a_spec),

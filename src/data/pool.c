@@ -39,7 +39,7 @@ int lsi_input_threads(void)
     static atomic_int known; // the same number whoever finds it out
 
     if (atomic_load(&known) == 0) {
-        int n = LSI_MIN(lsi_affinity_get(NULL, 0), lsi_cpu_quota());
+        int n = LSI_MIN(lsi_affinity_unpinned(NULL, 0), lsi_cpu_quota());
 
         n = LSI_MIN(LSI_MAX(n, 1), MOST_THREADS);
         atomic_store(&known, n);
@@ -47,10 +47,33 @@ int lsi_input_threads(void)
     return atomic_load(&known);
 }
 
+/*
+ * Whoever starts a thread may be pinned, as a replica is, and threads are born where
+ * their parent is. All cores of the process are the input's.
+ */
+static void leave_core(void)
+{
+    const int n = lsi_affinity_unpinned(NULL, 0);
+    int *cores =
+        n > lsi_affinity_get(NULL, 0) ? lsi_alloc((size_t)n, sizeof *cores) : NULL;
+    ls_error why = LS_ERROR_INIT;
+
+    if (cores != NULL) {
+        const int listed = LSI_MIN(lsi_affinity_unpinned(cores, n), n);
+
+        if (lsi_affinity_set(cores, listed, &why) != LS_OK) {
+            lsi_log(LS_LOG_WARNING, "input: a thread stays on the core of a replica: %s",
+                    why.message);
+        }
+        lsi_free(cores);
+    }
+}
+
 static void serve(void *arg)
 {
     struct pool *p = arg;
 
+    leave_core();
     lsi_mutex_lock(&p->lock);
     for (;;) {
         struct work w;

@@ -4,33 +4,19 @@
  * all: a row points into the memory its element pointed into, and the batch keeps the
  * owners of that memory.
  */
-#include "data/data.h"
+#include "data/rows_column.h"
 #include "data/sparse.h"
 
 #include <string.h>
-
-enum { FIRST_BYTES = 64 << 20 }; // a column begins with room for no more than this
-
-struct column {
-    bool open; // dtype and shape are those of the first row
-    ls_dtype dtype;
-    ls_shape shape; // of a row
-    size_t row_bytes;
-    int64_t count, room;
-    ls_tensor *tensor;  // of numbers
-    ls_string *strings; // of strings, with those who own their bytes
-    lsi_buffer **owners;
-    size_t nowners, owner_room;
-    ls_value **sparse; // rows of a sparse leaf, retained
-};
 
 struct lsi_rows {
     ls_spec *spec; // of an element; unknown: found out by the first row
     bool guess;    // it was unknown
     int64_t capacity, count;
     size_t ncolumns;
-    struct column *columns;
+    lsi_column *columns;
     const ls_value **leaves; // room for one element's
+    lsi_sink *sink;          // NULL: they become a batch
     bool spoilt;
     ls_error error; // why
 };
@@ -77,30 +63,26 @@ ls_status lsi_rows_create(const ls_spec *element, int64_t capacity, lsi_rows **o
     return st;
 }
 
-static void drop_owners(lsi_buffer **owners, size_t n)
+ls_status lsi_rows_create_sink(const ls_spec *element, lsi_sink *sink, lsi_rows **out,
+                               ls_error *err)
 {
-    for (size_t i = 0; i < n; i++) {
-        lsi_buffer_release(owners[i]);
+    const ls_status st = lsi_rows_create(element, 1, out, err);
+
+    if (st == LS_OK) {
+        (*out)->sink = sink;
     }
-    lsi_free(owners);
+    return st;
 }
 
-static void clear_column(struct column *c)
+lsi_store *lsi_rows_store(const lsi_rows *rows)
 {
-    for (int64_t i = 0; c->sparse != NULL && i < c->count; i++) {
-        ls_value_release(c->sparse[i]);
-    }
-    lsi_free(c->sparse);
-    ls_tensor_release(c->tensor);
-    lsi_free(c->strings);
-    drop_owners(c->owners, c->nowners);
-    *c = (struct column){0};
+    return rows->sink != NULL ? rows->sink->store : NULL;
 }
 
 void lsi_rows_clear(lsi_rows *rows)
 {
     for (size_t i = 0; i < rows->ncolumns; i++) {
-        clear_column(&rows->columns[i]);
+        lsi_column_clear(&rows->columns[i]);
     }
     rows->count = 0;
     rows->spoilt = false;
@@ -140,188 +122,44 @@ static ls_status spoil(lsi_rows *rows, const ls_error *why)
     return LS_OK;
 }
 
-/* ---- one column ---- */
-
-static ls_device *home(void)
+/* Copies strings to the sink's store, some at a time, and hands them over. */
+static ls_status sink_strings(lsi_sink *sink, ls_dtype dtype, const ls_shape *shape,
+                              const ls_string *strings, size_t n, ls_error *err)
 {
-    ls_runtime *rt = lsi_runtime_default();
+    ls_status st = LS_OK;
 
-    return rt != NULL ? ls_runtime_device(rt, 0) : NULL;
-}
-
-/* The column's tensor with room for `room` rows, the old ones copied. */
-static bool grow_numbers(struct column *c, int64_t room)
-{
-    ls_device *dev = home();
-    ls_shape shape = {.ndim = c->shape.ndim + 1};
-    ls_tensor *t = NULL;
-
-    shape.dims[0] = room;
-    memcpy(shape.dims + 1, c->shape.dims, (size_t)c->shape.ndim * sizeof *shape.dims);
-    t = dev != NULL ? lsi_tensor_new(dev, c->dtype, &shape) : NULL;
-    if (t == NULL) {
-        return false;
+    if (dtype != LS_STRING || shape->ndim != 0) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
+                             "an element is of %s with %d axes, and not the one string "
+                             "that its spec says",
+                             ls_dtype_name(dtype), shape->ndim);
     }
-    if (c->tensor != NULL) {
-        memcpy(t->data, c->tensor->data, (size_t)c->count * c->row_bytes);
-        ls_tensor_release(c->tensor);
-    }
-    c->tensor = t;
-    return true;
-}
+    for (size_t at = 0, part; at < n && st == LS_OK; at += part) {
+        ls_string kept[64];
+        char *slots[LSI_COUNT_OF(kept)];
 
-static bool grow(struct column *c, int64_t room)
-{
-    const size_t per_row = c->row_bytes / sizeof(ls_string);
-    size_t old = 0, need = 0;
-
-    if (c->dtype != LS_STRING) {
-        if (!grow_numbers(c, room)) {
-            return false;
+        part = LSI_MIN(n - at, LSI_COUNT_OF(kept));
+        if (!lsi_store_take(sink->store, strings + at, part, slots)) {
+            return lsi_fail_memory(err, "strings", strings[at].len);
         }
-    } else {
-        if (!lsi_mul_size((size_t)room, per_row, &need)) {
-            return false;
+        for (size_t i = 0; i < part; i++) {
+            kept[i] = strings[at + i];
+            lsi_store_copy(sink->store, slots[i], &kept[i]);
         }
-        old = (size_t)c->count * per_row;
-        ls_string *grown =
-            lsi_realloc(c->strings, old, LSI_MAX(need, 1), sizeof(ls_string));
-        if (grown == NULL) {
-            return false;
-        }
-        c->strings = grown;
+        st = sink->add(sink, kept, part, err);
     }
-    c->room = room;
-    return true;
-}
-
-static ls_status make_room(struct column *c, int64_t n, int64_t capacity, ls_error *err)
-{
-    const int64_t need = c->count + n;
-    int64_t room = c->room * 2;
-
-    if (need <= c->room) {
-        return LS_OK;
-    }
-    if (c->room == 0) {
-        const int64_t first = FIRST_BYTES / (int64_t)LSI_MAX(c->row_bytes, 1);
-
-        room = LSI_MIN(capacity, LSI_MAX(first, 1));
-    }
-    room = LSI_MAX(room, need);
-    if (c->room < capacity && need <= capacity) {
-        room = LSI_MIN(room, capacity);
-    }
-    return grow(c, room) ? LS_OK
-                         : lsi_fail_memory(err, "a batch", (size_t)room * c->row_bytes);
-}
-
-static ls_status open_column(struct column *c, ls_dtype dtype, const ls_shape *shape,
-                             ls_error *err)
-{
-    int64_t count = 0;
-
-    if (shape->ndim == LS_MAX_DIMS) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "batch: elements have %d axes already, which is the most",
-                             LS_MAX_DIMS);
-    }
-    if (!lsi_shape_bytes(shape, dtype, &count, &c->row_bytes)) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "batch: an element has an impossible shape");
-    }
-    c->open = true;
-    c->dtype = dtype;
-    c->shape = *shape;
-    return LS_OK;
-}
-
-static ls_status unequal(const struct column *c, size_t leaf, ls_dtype dtype,
-                         const ls_shape *shape, ls_error *err)
-{
-    char first[128], other[128];
-
-    return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_OP,
-                         "batch: component %zu is %s %s in the first element and %s %s "
-                         "in a later one; elements of a batch must be alike "
-                         "(padded_batch takes unequal ones)",
-                         leaf, ls_dtype_name(c->dtype),
-                         ls_shape_text(&c->shape, first, sizeof first),
-                         ls_dtype_name(dtype), ls_shape_text(shape, other, sizeof other));
-}
-
-/* Owners often come in runs: a file's block holds many records. */
-static bool own(struct column *c, lsi_buffer *owner)
-{
-    if (owner == NULL || (c->nowners > 0 && c->owners[c->nowners - 1] == owner)) {
-        return true;
-    }
-    if (c->nowners == c->owner_room) {
-        const size_t room = LSI_MAX(8, 2 * c->owner_room);
-        lsi_buffer **grown =
-            lsi_realloc(c->owners, c->nowners, room, sizeof(lsi_buffer *));
-
-        if (grown == NULL) {
-            return false;
-        }
-        c->owners = grown;
-        c->owner_room = room;
-    }
-    c->owners[c->nowners++] = lsi_buffer_retain(owner);
-    return true;
+    return st;
 }
 
 static ls_status append(lsi_rows *rows, size_t leaf, ls_dtype dtype,
                         const ls_shape *shape, const void *data, lsi_buffer *owner,
                         int64_t n, ls_error *err)
 {
-    struct column *c = &rows->columns[leaf];
-    ls_status st = LS_OK;
-
-    if (!c->open) {
-        st = open_column(c, dtype, shape, err);
-    } else if (c->dtype != dtype || !ls_shape_equal(&c->shape, shape)) {
-        st = unequal(c, leaf, dtype, shape, err);
+    if (rows->sink != NULL) {
+        return sink_strings(rows->sink, dtype, shape, data, (size_t)n, err);
     }
-    if (st == LS_OK) {
-        st = make_room(c, n, rows->capacity, err);
-    }
-    if (st != LS_OK) {
-        return st;
-    }
-    if (!own(c, dtype == LS_STRING ? owner : NULL)) {
-        return lsi_fail_memory(err, "a batch of strings",
-                               c->owner_room * sizeof(lsi_buffer *));
-    }
-    const size_t bytes = (size_t)n * c->row_bytes, at = (size_t)c->count * c->row_bytes;
-    if (bytes > 0) {
-        void *to = dtype == LS_STRING ? (void *)c->strings : c->tensor->data;
-
-        memcpy((char *)to + at, data, bytes);
-    }
-    c->count += n;
-    return LS_OK;
-}
-
-static ls_status append_sparse(lsi_rows *rows, size_t leaf, const ls_value *v,
-                               ls_error *err)
-{
-    struct column *c = &rows->columns[leaf];
-
-    if (c->count == c->room) {
-        const int64_t room = LSI_MAX(8, 2 * c->room);
-        ls_value **grown =
-            lsi_realloc(c->sparse, (size_t)c->count, (size_t)room, sizeof(ls_value *));
-
-        if (grown == NULL) {
-            return lsi_fail_memory(err, "a batch", (size_t)room * sizeof(ls_value *));
-        }
-        c->sparse = grown;
-        c->room = room;
-    }
-    // NOLINTNEXTLINE: the count of references is what changes, not the value
-    c->sparse[c->count++] = ls_value_retain((ls_value *)v);
-    return LS_OK;
+    return lsi_column_append(&rows->columns[leaf], leaf, dtype, shape, data, owner, n,
+                             rows->capacity, err);
 }
 
 /* Strings that stand inside the tensor's struct have no owner: they are copied. */
@@ -361,7 +199,7 @@ static ls_status add_leaves(lsi_rows *rows, const ls_value *element, ls_error *e
         const ls_tensor *t = ls_value_as_tensor(leaf);
 
         if (lsi_value_is_sparse(leaf)) {
-            st = append_sparse(rows, i, leaf, err);
+            st = lsi_column_append_sparse(&rows->columns[i], leaf, err);
         } else if (t != NULL) {
             st = append_tensor(rows, i, t, err);
         } else {
@@ -414,6 +252,12 @@ ls_status lsi_rows_add_block(lsi_rows *rows, size_t leaf, ls_dtype dtype,
         rows->count += n;
     }
     return st == LS_OK ? LS_OK : spoil(rows, &why);
+}
+
+ls_status lsi_rows_add_kept(lsi_rows *rows, const ls_string *strings, size_t n,
+                            ls_error *err)
+{
+    return rows->sink->add(rows->sink, strings, n, err);
 }
 
 /* A row at a time, where a leaf is sparse. */
@@ -489,72 +333,11 @@ ls_status lsi_rows_add_string(lsi_rows *rows, ls_string s, lsi_buffer *owner,
 
 /* ---- taking ---- */
 
-/* The buffer of a batch of strings: the pointers, and who owns what they point at. */
-struct string_block {
-    lsi_buffer buffer; // first: lsi_buffer_release() frees the block by it
-    ls_string *strings;
-    lsi_buffer **owners;
-    size_t nowners;
-};
-
-static void drop_block(void *user)
+ls_status lsi_rows_finish(lsi_rows *rows, ls_error *err)
 {
-    struct string_block *b = user;
+    const ls_status st = rows->spoilt ? lsi_fail_again(err, &rows->error) : LS_OK;
 
-    drop_owners(b->owners, b->nowners);
-    lsi_free(b->strings);
-}
-
-static ls_status take_strings(struct column *c, const ls_shape *shape, ls_tensor **out,
-                              ls_error *err)
-{
-    struct string_block *b = lsi_alloc(1, sizeof *b);
-    ls_device *dev = home();
-
-    if (b == NULL || dev == NULL) {
-        lsi_free(b);
-        return lsi_fail_memory(err, "a batch of strings", sizeof *b);
-    }
-    atomic_init(&b->buffer.refs, 1);
-    b->buffer.device = dev;
-    b->buffer.data = c->strings;
-    b->buffer.bytes = (size_t)c->count * c->row_bytes;
-    b->buffer.done = drop_block;
-    b->buffer.user = b;
-    b->strings = c->strings;
-    b->owners = c->owners;
-    b->nowners = c->nowners;
-    c->strings = NULL; // both are the block's now
-    c->owners = NULL;
-    c->nowners = 0;
-    *out = lsi_tensor_over(&b->buffer, LS_STRING, shape);
-    lsi_buffer_release(&b->buffer);
-    return *out != NULL ? LS_OK : lsi_fail_memory(err, "a batch", sizeof(ls_tensor));
-}
-
-static ls_status take_column(struct column *c, ls_value **out, ls_error *err)
-{
-    ls_shape shape = {.ndim = c->shape.ndim + 1};
-    ls_tensor *t = NULL;
-    ls_status st = LS_OK;
-
-    if (c->sparse != NULL) {
-        return lsi_sparse_stack(c->sparse, (size_t)c->count, out, err);
-    }
-    shape.dims[0] = c->count;
-    memcpy(shape.dims + 1, c->shape.dims, (size_t)c->shape.ndim * sizeof *shape.dims);
-    if (c->dtype == LS_STRING) {
-        st = take_strings(c, &shape, &t, err);
-    } else {
-        t = c->tensor;
-        c->tensor = NULL;
-        t->dims[0] = c->count; // a short batch leaves the rest of its memory unused
-        t->count = ls_shape_count(&shape);
-    }
-    if (st == LS_OK) {
-        st = ls_value_tensor(t, out, err);
-    }
-    ls_tensor_release(t);
+    lsi_rows_clear(rows);
     return st;
 }
 
@@ -564,8 +347,7 @@ ls_status lsi_rows_take(lsi_rows *rows, ls_value **out, ls_error *err)
     ls_status st = LS_OK;
 
     if (rows->spoilt) {
-        (void)lsi_fail_again(err, &rows->error);
-        st = rows->error.code;
+        st = lsi_fail_again(err, &rows->error);
     } else if (rows->count == 0) {
         st = lsi_fail(err, LS_INTERNAL, -1, "a batch of no rows was asked for");
     }
@@ -576,7 +358,7 @@ ls_status lsi_rows_take(lsi_rows *rows, ls_value **out, ls_error *err)
         }
     }
     for (size_t i = 0; i < rows->ncolumns && st == LS_OK; i++) {
-        st = take_column(&rows->columns[i], &leaves[i], err);
+        st = lsi_column_take(&rows->columns[i], &leaves[i], err);
     }
     if (st == LS_OK) {
         st = lsi_spec_pack(rows->spec, leaves, out, err);

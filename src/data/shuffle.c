@@ -4,9 +4,7 @@
  * The pair of seeds of a pass comes from the dataset, which all its iterators draw from
  * in turn, so that every pass has another order.
  */
-#include "data/data.h"
-
-#include <string.h>
+#include "data/shuffle.h"
 
 struct shuffle {
     ls_dataset base;
@@ -18,20 +16,11 @@ struct shuffle {
     lsi_philox passes; // gives a pass its pair
 };
 
-union held {
-    ls_value *element;
-    int64_t number;
-};
-
 struct shuffle_iterator {
-    lsi_unary unary;
+    lsi_unary unary; // its position is part of this one, so it stays when it is over
     lsi_seeds pair;
     lsi_philox draw;
-    bool numbers;     // the input is in memory: their numbers are held, not the elements
-    int64_t taken;    // of the input, by number
-    union held *held; // elements [first, first + live)
-    size_t first, live, room;
-    bool over; // the input; it is kept because its position is part of this one
+    lsi_held_buffer buffer;
 };
 
 static lsi_seeds next_pair(struct shuffle *node)
@@ -48,143 +37,50 @@ static lsi_seeds next_pair(struct shuffle *node)
     return pair;
 }
 
-/* Room for one more behind the last. */
-static bool make_room(struct shuffle_iterator *s)
-{
-    if (s->first + s->live < s->room) {
-        return true;
-    }
-    if (s->first > s->room / 2) { // the front is free: move up
-        memmove(s->held, s->held + s->first, s->live * sizeof *s->held);
-        s->first = 0;
-        return true;
-    }
-    const size_t room = LSI_MAX(64, 2 * s->room);
-    union held *grown = lsi_alloc(room, sizeof *grown);
-    if (grown == NULL) {
-        return false;
-    }
-    if (s->live > 0) {
-        memcpy(grown, s->held + s->first, s->live * sizeof *s->held);
-    }
-    lsi_free(s->held);
-    s->held = grown;
-    s->first = 0;
-    s->room = room;
-    return true;
-}
-
-/* One more element of the input, or its number. */
-static ls_status pull(struct shuffle_iterator *s, union held *to, ls_error *err)
-{
-    int64_t skipped = 0;
-    ls_status st;
-
-    if (!s->numbers) {
-        return lsi_iterator_next(s->unary.input, &to->element, err);
-    }
-    if (s->taken == s->unary.base.dataset->cardinality) {
-        return LS_OUT_OF_RANGE;
-    }
-    st = lsi_iterator_skip(s->unary.input, 1, &skipped, err);
-    if (st == LS_OK) {
-        to->number = s->taken++;
-    }
-    return st;
-}
-
-static ls_status fill_buffer(struct shuffle_iterator *s, ls_error *err)
-{
-    const struct shuffle *node = (const struct shuffle *)s->unary.base.dataset;
-    ls_status st = LS_OK;
-
-    while (!s->over && st == LS_OK &&
-           (node->buffer < 0 || s->live < (uint64_t)node->buffer)) {
-        if (!make_room(s)) {
-            return lsi_fail_memory(err, "the buffer of a shuffle",
-                                   s->room * 2 * sizeof *s->held);
-        }
-        st = pull(s, &s->held[s->first + s->live], err);
-        s->live += st == LS_OK;
-        if (st == LS_OUT_OF_RANGE) {
-            s->over = true;
-            st = LS_OK;
-        }
-    }
-    return st;
-}
-
-/* Draws one out of the buffer, which is filled first. */
-static ls_status draw(struct shuffle_iterator *s, union held *out, ls_error *err)
-{
-    const ls_status st = fill_buffer(s, err);
-
-    if (st != LS_OK || s->live == 0) {
-        return st != LS_OK ? st : LS_OUT_OF_RANGE;
-    }
-    union held *drawn = &s->held[s->first + lsi_philox_next(&s->draw) % s->live];
-    *out = *drawn;
-    *drawn = s->held[s->first];
-    s->first++;
-    s->live--;
-    return LS_OK;
-}
-
 static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct shuffle_iterator *s = (struct shuffle_iterator *)it;
-    const ls_dataset *input = it->dataset->inputs[0];
-    union held drawn = {.number = 0};
-    const ls_status st = draw(s, &drawn, err);
+    lsi_held drawn;
+    const ls_status st = lsi_held_draw(&s->buffer, &s->draw, &drawn, err);
 
-    if (st != LS_OK) {
-        return st;
-    }
-    if (s->numbers) {
-        return input->ops->element(input, drawn.number, out, err);
-    }
-    *out = drawn.element;
-    return LS_OK;
+    return st == LS_OK ? lsi_held_element(&s->buffer, drawn, out, err) : st;
 }
 
-/* Straight from the input's memory into the batch, where it lies in memory. */
+/* Some draws at once, as far as they come. */
+static ls_status fill_some(struct shuffle_iterator *s, lsi_rows *rows, int64_t want,
+                           int64_t *got, ls_error *err)
+{
+    lsi_held drawn[LSI_HELD_AT_ONCE];
+    ls_error lost = LS_ERROR_INIT;
+    ls_status st = LS_OK, added = LS_OK;
+    size_t n = lsi_held_draw_strings(&s->buffer, &s->draw, (size_t)want, drawn);
+
+    while (n < (size_t)want && st == LS_OK) {
+        st = lsi_held_draw(&s->buffer, &s->draw, &drawn[n], err);
+        n += st == LS_OK;
+    }
+    if (n > 0) {
+        added = lsi_held_add(&s->buffer, drawn, n, rows, &lost);
+        *got += added == LS_OK ? (int64_t)n : 0;
+    }
+    return added == LS_OK ? st : lsi_fail_again(err, &lost);
+}
+
 static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
                       ls_error *err)
 {
-    struct shuffle_iterator *s = (struct shuffle_iterator *)it;
-    const ls_dataset *input = it->dataset->inputs[0];
     ls_status st = LS_OK;
 
     while (*got < want && st == LS_OK) {
-        union held drawn = {.number = 0};
-
-        st = draw(s, &drawn, err);
-        if (st == LS_OK && s->numbers) {
-            st = input->ops->rows(input, drawn.number, 1, rows, err);
-        } else if (st == LS_OK) {
-            st = lsi_rows_add(rows, drawn.element, err);
-            ls_value_release(drawn.element);
-        }
-        *got += st == LS_OK;
+        st = fill_some((struct shuffle_iterator *)it, rows,
+                       LSI_MIN(want - *got, LSI_HELD_AT_ONCE), got, err);
     }
     return st;
-}
-
-static void drop(struct shuffle_iterator *s)
-{
-    for (size_t i = 0; !s->numbers && i < s->live; i++) {
-        ls_value_release(s->held[s->first + i].element);
-    }
-    s->first = 0;
-    s->live = 0;
 }
 
 static void close_shuffle(lsi_iterator *it)
 {
-    struct shuffle_iterator *s = (struct shuffle_iterator *)it;
-
-    drop(s);
-    lsi_free(s->held);
+    lsi_held_close(&((struct shuffle_iterator *)it)->buffer);
     lsi_unary_close(it);
 }
 
@@ -227,57 +123,8 @@ static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
     write_generator(w, node->pair, &node->passes);
     lsi_mutex_unlock(&node->lock);
     write_generator(w, s->pair, &s->draw);
-    lsi_write_u64(w, s->live);
-    for (size_t i = 0; i < s->live; i++) {
-        if (s->numbers) {
-            lsi_write_u64(w, (uint64_t)s->held[s->first + i].number);
-        } else {
-            lsi_write_value(w, s->held[s->first + i].element);
-        }
-    }
-    lsi_write_u64(w, (uint64_t)s->taken);
-    lsi_write_bool(w, s->over);
+    lsi_held_save(&s->buffer, w);
     return lsi_iterator_save(s->unary.input, w, err);
-}
-
-/* A number is one of the input's: it can be asked for whatever it says. */
-static ls_status read_one(struct shuffle_iterator *s, lsi_reader *r, union held *to,
-                          ls_error *err)
-{
-    const ls_dataset *d = s->unary.base.dataset;
-    uint64_t number = 0;
-    ls_status st;
-
-    if (!s->numbers) {
-        return lsi_read_element(r, d->spec, &to->element, err);
-    }
-    st = lsi_read_count(r, (uint64_t)d->cardinality - 1, &number, err);
-    to->number = (int64_t)number;
-    return st;
-}
-
-static ls_status read_held(struct shuffle_iterator *s, lsi_reader *r, ls_error *err)
-{
-    const struct shuffle *node = (const struct shuffle *)s->unary.base.dataset;
-    uint64_t n = 0, most = (r->size - r->at) / sizeof n;
-    ls_status st = LS_OK;
-
-    if (node->buffer >= 0) {
-        most = LSI_MIN(most, (uint64_t)node->buffer);
-    }
-    if (s->numbers) {
-        most = LSI_MIN(most, (uint64_t)node->base.cardinality);
-    }
-    st = lsi_read_count(r, most, &n, err);
-    for (uint64_t i = 0; i < n && st == LS_OK; i++) {
-        if (!make_room(s)) {
-            return lsi_fail_memory(err, "the buffer of a shuffle",
-                                   (size_t)n * sizeof *s->held);
-        }
-        st = read_one(s, r, &s->held[s->first + s->live], err);
-        s->live += st == LS_OK;
-    }
-    return st;
 }
 
 static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
@@ -286,25 +133,13 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
     struct shuffle *node = (struct shuffle *)it->dataset;
     lsi_seeds pair = {0, 0};
     lsi_philox passes;
-    uint64_t taken = 0;
     ls_status st = read_generator(r, &pair, &passes, err);
 
     if (st == LS_OK) {
         st = read_generator(r, &s->pair, &s->draw, err);
     }
     if (st == LS_OK) {
-        drop(s);
-        st = read_held(s, r, err);
-    }
-    if (st == LS_OK) {
-        st = lsi_read_count(r, (uint64_t)INT64_MAX, &taken, err);
-        s->taken = (int64_t)taken;
-    }
-    if (st == LS_OK && s->numbers && s->taken > it->dataset->cardinality) {
-        st = lsi_state_damaged(err, "more was shuffled than there is");
-    }
-    if (st == LS_OK) {
-        st = lsi_read_bool(r, &s->over, err);
+        st = lsi_held_restore(&s->buffer, r, err);
     }
     if (st == LS_OK) {
         st = lsi_iterator_restore(s->unary.input, r, err);
@@ -325,17 +160,22 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
                                          .save = save,
                                          .restore = restore,
                                          .close = close_shuffle};
-    const ls_status st =
-        lsi_unary_new(&ops, sizeof(struct shuffle_iterator), d, out, err);
+    lsi_iterator *it = NULL;
+    ls_status st = lsi_unary_new(&ops, sizeof(struct shuffle_iterator), d, &it, err);
+    struct shuffle_iterator *s = (struct shuffle_iterator *)it;
 
-    if (st == LS_OK) {
-        struct shuffle_iterator *s = (struct shuffle_iterator *)*out;
-
-        s->numbers = d->inputs[0]->ops->element != NULL;
-        s->pair = next_pair((struct shuffle *)d);
-        lsi_philox_init(&s->draw, s->pair);
+    if (st != LS_OK) {
+        return st;
     }
-    return st;
+    st = lsi_held_open(&s->buffer, s->unary.input, ((struct shuffle *)d)->buffer, err);
+    if (st != LS_OK) {
+        lsi_iterator_close(it);
+        return st;
+    }
+    s->pair = next_pair((struct shuffle *)d);
+    lsi_philox_init(&s->draw, s->pair);
+    *out = it;
+    return LS_OK;
 }
 
 /* ---- building ---- */

@@ -2,8 +2,9 @@
  * A feed deals the elements of one pipeline to replicas in turn. One thread reads ahead;
  * who asks takes what is there, and if nothing is there and the thread is not at it,
  * makes the next element himself: a hand-over between threads is never on the way to data
- * that is ready or that nobody is making. Elements that cost less than waking a thread
- * are not worth reading ahead: as long as that is so, the thread sleeps.
+ * that is ready or that nobody is making. What reading ahead can save is the making of an
+ * element, and no more than the time that who takes is away between two. Where one of
+ * them is less than waking a thread, it is not worth it: the thread sleeps.
  *
  * `pulling` is the right to ask the pipeline. Elements come in order because only its
  * holder asks, and because who takes asks only when nothing lies ready. What ends the
@@ -17,9 +18,11 @@ struct lsi_feed {
     uint64_t dealt;        /* elements made so far; likewise */
     int64_t cost_ns;       /* of making one, the last ones counting most; likewise */
 
-    lsi_mutex lock; /* guards what follows */
-    lsi_cond more;  /* something was made, or `pulling` was given back */
-    lsi_cond room;  /* the thread has something to do */
+    lsi_mutex lock;  /* guards what follows */
+    int64_t left_ns; /* when the last take ended; -1: there was none */
+    int64_t away_ns; /* between two takes, the last ones counting most; -1: not known */
+    lsi_cond more;   /* something was made, or `pulling` was given back */
+    lsi_cond room;   /* the thread has something to do */
     ls_value **ring;
     size_t first, count, capacity; /* of the ring, which may hold more than `ahead` */
     ls_error tail;                 /* after what lies ready; code LS_OK: nothing yet */
@@ -47,29 +50,47 @@ static ls_status make(lsi_feed *f, ls_value **out, ls_error *err)
     if (st != LS_OK) {
         return st;
     }
-    if (o->devices == NULL) {
-        *out = v;
-    } else {
-        st = lsi_value_place(v, o->devices[f->dealt % o->ndevices], out, err);
-        ls_value_release(v);
-    }
+    st = lsi_value_move(v, o->devices != NULL ? o->devices[f->dealt % o->ndevices] : NULL,
+                        out, err);
     f->dealt += st == LS_OK ? 1 : 0;
     return st;
 }
 
-/* The same, and what it costs. Only for the holder of `pulling`. */
-static ls_status pull(lsi_feed *f, ls_value **out, ls_error *err)
+/* A mean that follows what it is of: over some steps, whatever parts they have. */
+static int64_t follow(const lsi_feed *f, int64_t mean, int64_t x)
+{
+    const int64_t span = 8 * (int64_t)LSI_MAX(f->opts.ndevices, 1);
+
+    return mean + (x - mean) / span;
+}
+
+/* The time, where it matters. */
+static int64_t now(const lsi_feed *f)
+{
+    return f->opts.ahead > 0 ? f->opts.now_ns() : 0;
+}
+
+/* The same, and what it costs: *at is when it begins, then when it ended. Only for the
+ * holder of `pulling`. */
+static ls_status pull(lsi_feed *f, int64_t *at, ls_value **out, ls_error *err)
 {
     const bool first = f->dealt == 0;
-    const int64_t begin = f->opts.ahead > 0 ? lsi_now_ns() : 0;
+    const int64_t begin = *at;
     const ls_status st = make(f, out, err);
 
-    if (f->opts.ahead > 0) {
-        const int64_t cost = lsi_now_ns() - begin;
-
-        f->cost_ns = first ? cost : f->cost_ns + (cost - f->cost_ns) / 8;
-    }
+    *at = now(f);
+    f->cost_ns = first ? *at - begin : follow(f, f->cost_ns, *at - begin);
     return st;
+}
+
+/* Notes how long who takes was away; the lock is held. */
+static void arrive(lsi_feed *f, int64_t at)
+{
+    if (f->left_ns >= 0) {
+        const int64_t away = at - f->left_ns;
+
+        f->away_ns = f->away_ns < 0 ? away : follow(f, f->away_ns, away);
+    }
 }
 
 static void note_tail(lsi_feed *f, ls_status st, const ls_error *err)
@@ -81,7 +102,8 @@ static void note_tail(lsi_feed *f, ls_status st, const ls_error *err)
 static bool may_read_ahead(const lsi_feed *f)
 {
     return !f->pulling && f->count < f->opts.ahead && f->tail.code == LS_OK &&
-           f->cost_ns >= f->opts.cheap_ns;
+           f->cost_ns >= f->opts.cheap_ns &&
+           (f->opts.cheap_ns == 0 || f->away_ns >= f->opts.cheap_ns);
 }
 
 static void read_ahead(void *arg)
@@ -92,6 +114,7 @@ static void read_ahead(void *arg)
     while (!f->stop) {
         ls_error err = LS_ERROR_INIT;
         ls_value *v = NULL;
+        int64_t at = 0;
         ls_status st;
 
         if (!may_read_ahead(f)) {
@@ -101,7 +124,8 @@ static void read_ahead(void *arg)
         }
         f->pulling = true;
         lsi_mutex_unlock(&f->lock);
-        st = pull(f, &v, &err);
+        at = now(f);
+        st = pull(f, &at, &v, &err);
         lsi_mutex_lock(&f->lock);
         f->pulling = false;
         if (st == LS_OK) {
@@ -166,6 +190,8 @@ ls_status lsi_feed_open(const lsi_feed_options *opts, lsi_feed **out, ls_error *
         return lsi_fail_memory(err, "an iterator", sizeof *f);
     }
     f->opts = *opts;
+    f->opts.now_ns = opts->now_ns != NULL ? opts->now_ns : lsi_now_ns;
+    f->left_ns = f->away_ns = -1;
     f->tail = (ls_error)LS_ERROR_INIT;
     f->opts.ahead = opts->callable != NULL ? 0 : opts->ahead;
     f->capacity = f->opts.ahead;
@@ -244,19 +270,22 @@ static bool take_ready(lsi_feed *f, ls_value **out, ls_status *st, ls_error *err
 ls_status lsi_feed_take(lsi_feed *f, ls_value **out, ls_error *err)
 {
     ls_error why = LS_ERROR_INIT;
+    int64_t at = now(f);
     ls_status st = LS_OK;
 
     lsi_mutex_lock(&f->lock);
+    arrive(f, at);
     while (!take_ready(f, out, &st, err)) {
         if (f->pulling) {
             f->waiting = true;
             (void)lsi_cond_wait(&f->more, &f->lock, LSI_DEADLINE_NEVER);
             f->waiting = false;
+            at = now(f);
             continue;
         }
         f->pulling = true;
         lsi_mutex_unlock(&f->lock);
-        st = pull(f, out, &why);
+        st = pull(f, &at, out, &why);
         lsi_mutex_lock(&f->lock);
         if (st == LS_OUT_OF_RANGE) {
             note_tail(f, st, &why);
@@ -268,6 +297,7 @@ ls_status lsi_feed_take(lsi_feed *f, ls_value **out, ls_error *err)
         }
         break;
     }
+    f->left_ns = at;
     lsi_mutex_unlock(&f->lock);
     return st;
 }

@@ -25,6 +25,14 @@ static ls_status tap_open(void *user, void **state, ls_error *err)
     return LS_OK;
 }
 
+/* A clock that only moves when it is told to, and what an element takes by it. */
+static _Atomic int64_t clock_ns, making_ns;
+
+static int64_t told_time(void)
+{
+    return atomic_load(&clock_ns);
+}
+
 static ls_status tap_next(void *state, ls_value **out, ls_error *err)
 {
     struct tap_state *s = state;
@@ -32,6 +40,7 @@ static ls_status tap_next(void *state, ls_value **out, ls_error *err)
     ls_tensor *t = NULL;
     ls_status st;
 
+    atomic_fetch_add(&clock_ns, atomic_load(&making_ns));
     atomic_fetch_add(&s->tap->asked, 1);
     if (x == s->tap->fail) {
         return lsi_fail(err, LS_UNAVAILABLE, -1, "element %lld is bad", (long long)x);
@@ -162,6 +171,89 @@ LST_TEST(what_costs_less_than_a_thread_is_not_read_ahead)
     }
     lsi_feed_close(f);
     ls_dataset_release(d);
+}
+
+/* Takes 50 elements that take 50 us each, being away for `away` in between: how many more
+ * were made than taken. */
+static int made_ahead(int64_t away, int least)
+{
+    struct tap tap = {0, 100, -1};
+    ls_dataset *d = tapped(&tap);
+    const lsi_feed_options o = {
+        .dataset = d, .ahead = 4, .cheap_ns = 10000, .now_ns = told_time};
+    lsi_feed *f = NULL;
+    ls_error err = LS_ERROR_INIT;
+    int ahead;
+
+    atomic_store(&making_ns, 50000);
+    LST_OK(lsi_feed_open(&o, &f, &err));
+    for (int i = 0; i < 50; i++) {
+        LST_CHECK(take(f) == i);
+        atomic_fetch_add(&clock_ns, away);
+    }
+    wait_for(&tap.asked, 50 + least);
+    for (int i = 0; i < 2000 && least == 0; i++) { // time for what should not happen
+        lsi_yield();
+    }
+    ahead = atomic_load(&tap.asked) - 50;
+    lsi_feed_close(f);
+    ls_dataset_release(d);
+    atomic_store(&making_ns, 0);
+    return ahead;
+}
+
+LST_TEST(who_is_always_there_is_not_read_ahead_for)
+{
+    LST_CHECK(made_ahead(0, 0) == 0);
+    LST_CHECK(made_ahead(9000, 0) == 0);
+    LST_CHECK(made_ahead(20000, 1) > 0);
+}
+
+static ls_value *two_ints(int64_t a, int64_t b)
+{
+    ls_tensor *t = NULL;
+    ls_value *v = NULL;
+
+    LST_OK(
+        ls_tensor_create(NULL, LS_I64, LS_SHAPE(2), (const int64_t[]){a, b}, &t, NULL));
+    LST_OK(ls_value_tensor(t, &v, NULL));
+    ls_tensor_release(t);
+    return v;
+}
+
+/* A value that somebody else holds is not moved under him. */
+LST_TEST(an_element_goes_to_the_device_of_its_replica_and_its_owner_keeps_his)
+{
+    ls_runtime_options options = LS_RUNTIME_OPTIONS_INIT;
+    ls_runtime *rt = NULL;
+    ls_value *pair = NULL, *out = NULL, *items[2] = {two_ints(1, 2), two_ints(3, 4)};
+    ls_error err = LS_ERROR_INIT;
+
+    options.logical_cpus = 2;
+    LST_OK(ls_runtime_create(&options, &rt, &err));
+    ls_device *device = ls_runtime_device(rt, 1);
+    ls_device *before = ls_tensor_device(ls_value_as_tensor(items[0]));
+    LST_OK(ls_value_tuple(items, 2, &pair, &err));
+    ls_value_release(items[1]); // the pair has it alone; the first one is also ours
+    const void *shared = ls_tensor_data(ls_value_as_tensor(items[0]));
+    LST_OK(lsi_value_move(pair, device, &out, &err));
+    for (size_t i = 0; i < 2; i++) {
+        const ls_tensor *t = ls_value_as_tensor(ls_value_child(out, i));
+
+        LST_CHECK(ls_tensor_device(t) == device);
+        LST_CHECK(((const int64_t *)ls_tensor_data(t))[0] == (i == 0 ? 1 : 3));
+    }
+    LST_CHECK(ls_tensor_device(ls_value_as_tensor(items[0])) == before);
+    LST_CHECK(ls_tensor_data(ls_value_as_tensor(items[0])) == shared);
+    ls_value_release(items[0]);
+    ls_value_release(out);
+
+    items[0] = two_ints(5, 6); // nobody else's: nothing new is made
+    LST_OK(lsi_value_move(items[0], device, &out, &err));
+    LST_CHECK(out == items[0]);
+    LST_CHECK(ls_tensor_device(ls_value_as_tensor(out)) == device);
+    ls_value_release(out);
+    ls_runtime_release(rt);
 }
 
 LST_TEST(a_failure_comes_in_its_place_and_the_rest_after_it)
@@ -360,6 +452,8 @@ LST_MAIN(LST_CASE(elements_come_in_order_however_far_it_reads_ahead),
          LST_CASE(nothing_is_read_before_it_is_asked_for_without_reading_ahead),
          LST_CASE(it_reads_as_far_ahead_as_it_may_and_no_further),
          LST_CASE(what_costs_less_than_a_thread_is_not_read_ahead),
+         LST_CASE(who_is_always_there_is_not_read_ahead_for),
+         LST_CASE(an_element_goes_to_the_device_of_its_replica_and_its_owner_keeps_his),
          LST_CASE(a_failure_comes_in_its_place_and_the_rest_after_it),
          LST_CASE(a_feed_may_be_closed_at_any_time),
          LST_CASE(a_position_holds_what_was_read_ahead),

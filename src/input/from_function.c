@@ -38,6 +38,12 @@ static ls_status call(ls_dist_dataset *dd, ls_input_fn fn, void *user, int i,
                                  alone ? i : dd->worker, dd->total};
 
     dd->pipelines[i] = fn(&ic, user);
+    if (dd->pipelines[i] == NULL) {
+        return lsi_fail(err, LS_RESOURCE_EXHAUSTED, -1,
+                        "from_function: the function gave no dataset: it ran out of "
+                        "memory; where something else is wrong it returns "
+                        "ls_dataset_failed()");
+    }
     return ls_dataset_status(dd->pipelines[i], err);
 }
 

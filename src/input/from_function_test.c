@@ -227,6 +227,51 @@ LST_TEST(a_function_that_gives_no_dataset_is_refused)
     in_machine_end(&m);
 }
 
+static ls_dataset *no_license(const ls_input_context *ic, void *user)
+{
+    (void)user;
+    return ls_dataset_failed(LS_PERMISSION_DENIED, "no license for pipeline %d of %d",
+                             ic->pipeline_id, ic->pipelines);
+}
+
+/* As a builder on top of what failed leaves it. */
+static ls_dataset *handed_on(const ls_input_context *ic, void *user)
+{
+    (void)ic;
+    return ls_dataset_batch(ls_dataset_failed_with(user), 2);
+}
+
+LST_TEST(why_a_function_gives_no_dataset_is_told)
+{
+    in_machine m = in_machine_of(2);
+    ls_distribute_options o = LS_DISTRIBUTE_OPTIONS_INIT;
+    ls_dist_iterator *it = NULL;
+    ls_dist_dataset *dd = NULL;
+    ls_error err = LS_ERROR_INIT, why = LS_ERROR_INIT;
+
+    o.workers = 3;
+    o.worker = 2;
+    LST_FAILS(ls_strategy_distribute_from_function(m.s, no_license, NULL, &o, &dd, &err),
+              LS_PERMISSION_DENIED, err, "no license for pipeline 2 of 3");
+    LST_FAILS(ls_strategy_make_input_fn_iterator(m.s, no_license, NULL, NULL,
+                                                 LS_PER_WORKER, &it, &err),
+              LS_PERMISSION_DENIED, err, "no license for pipeline 0 of 1");
+    (void)lsi_fail_kind(&why, LS_NOT_FOUND, LS_KIND_VALUE, "the table has no row 7");
+    why.file = "rows.c";
+    why.line = 12;
+    LST_FAILS(ls_strategy_distribute_from_function(m.s, handed_on, &why, NULL, &dd, &err),
+              LS_NOT_FOUND, err, "the table has no row 7");
+    LST_CHECK(err.kind == LS_KIND_VALUE && err.line == 12 &&
+              strcmp(err.file, "rows.c") == 0);
+    LST_FAILS(ls_strategy_distribute_from_function(m.s, handed_on, NULL, NULL, &dd, &err),
+              LS_UNKNOWN, err, "without an error");
+    LST_FAILS(
+        ls_strategy_distribute_from_function(m.s, no_dataset, NULL, NULL, &dd, &err),
+        LS_RESOURCE_EXHAUSTED, err, "ls_dataset_failed");
+    LST_CHECK(dd == NULL && it == NULL);
+    in_machine_end(&m);
+}
+
 LST_TEST(values_stay_on_the_host_if_asked)
 {
     in_machine m = in_machine_of(2);
@@ -382,6 +427,7 @@ LST_MAIN(LST_CASE(d12_values_from_a_function_go_into_a_run),
          LST_CASE(d76_d77_what_the_function_is_told), LST_CASE(d78_an_input_a_replica),
          LST_CASE(inputs_of_replicas_may_end_at_different_steps),
          LST_CASE(a_function_that_gives_no_dataset_is_refused),
+         LST_CASE(why_a_function_gives_no_dataset_is_told),
          LST_CASE(values_stay_on_the_host_if_asked), LST_CASE(d79_values_by_replica_id),
          LST_CASE(d81_the_older_iterators_are_initialized_and_rewound),
          LST_CASE(d82_sharding_once_more))

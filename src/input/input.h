@@ -84,8 +84,10 @@ bool lsi_spec_is_open(const ls_spec *s); /* a component's dtype is not known */
 ls_status lsi_empty_value(const ls_spec *s, ls_device *device, ls_value **out,
                           ls_error *err);
 
-/* The value with its tensors on `device` (place.c); NULL: where they are. */
+/* The value with its tensors on `device` (place.c); NULL: where they are. The second
+ * takes `v` over, also when it fails, and makes nothing new of what nobody else holds. */
 ls_status lsi_value_place(ls_value *v, ls_device *device, ls_value **out, ls_error *err);
+ls_status lsi_value_move(ls_value *v, ls_device *device, ls_value **out, ls_error *err);
 
 /* ---- feeds (feed.c) ---- */
 typedef struct lsi_feed lsi_feed;
@@ -95,7 +97,8 @@ typedef struct lsi_feed_options {
     ls_input_callable callable; /* called once an element, never ahead */
     void *user;
     size_t ahead;              /* elements read ahead; 0: none, and no thread */
-    int64_t cheap_ns;          /* elements that cost less are not read ahead */
+    int64_t cheap_ns;          /* less is not worth it: to make one, or to be away */
+    int64_t (*now_ns)(void);   /* NULL: the system's clock */
     ls_device *const *devices; /* element k goes to devices[k % n]; NULL: stays */
     size_t ndevices;
 } lsi_feed_options;

@@ -306,19 +306,24 @@ static int count_online(int *cores, int room)
 #ifdef __linux__
 #define MOST_CORES 8192 // what Linux can be built for
 
-int lsi_affinity_get(int *cores, int room)
+typedef union core_mask {
+    cpu_set_t set;
+    unsigned char bytes[MOST_CORES / 8];
+} core_mask;
+
+/* The mask of the thread that was pinned first, as it was until then. */
+static struct {
+    lsi_mutex lock; // guards the rest
+    bool known;
+    core_mask mask;
+} before = {LSI_MUTEX_INIT, false, {.bytes = {0}}};
+
+static int list_cores(const core_mask *mask, int *cores, int room)
 {
-    union {
-        cpu_set_t set;
-        unsigned char bytes[MOST_CORES / 8];
-    } mask = {.bytes = {0}};
     int count = 0;
 
-    if (sched_getaffinity(0, sizeof mask, &mask.set) != 0) {
-        return count_online(cores, room);
-    }
     for (size_t i = 0; i < MOST_CORES; i++) {
-        if (CPU_ISSET_S(i, sizeof mask, &mask.set)) {
+        if (CPU_ISSET_S(i, sizeof *mask, &mask->set)) {
             if (count < room) {
                 cores[count] = (int)i;
             }
@@ -328,13 +333,42 @@ int lsi_affinity_get(int *cores, int room)
     return count;
 }
 
+int lsi_affinity_get(int *cores, int room)
+{
+    core_mask mask = {.bytes = {0}};
+
+    if (sched_getaffinity(0, sizeof mask, &mask.set) != 0) {
+        return count_online(cores, room);
+    }
+    return list_cores(&mask, cores, room);
+}
+
+static void note_before(void)
+{
+    lsi_mutex_lock(&before.lock);
+    if (!before.known) {
+        before.known = sched_getaffinity(0, sizeof before.mask, &before.mask.set) == 0;
+    }
+    lsi_mutex_unlock(&before.lock);
+}
+
+int lsi_affinity_unpinned(int *cores, int room)
+{
+    int count = 0;
+
+    lsi_mutex_lock(&before.lock);
+    if (before.known) {
+        count = list_cores(&before.mask, cores, room);
+    }
+    lsi_mutex_unlock(&before.lock);
+    return count > 0 ? count : lsi_affinity_get(cores, room);
+}
+
 ls_status lsi_affinity_set(const int *cores, int count, ls_error *err)
 {
-    union {
-        cpu_set_t set;
-        unsigned char bytes[MOST_CORES / 8];
-    } mask = {.bytes = {0}};
+    core_mask mask = {.bytes = {0}};
 
+    note_before();
     for (int i = 0; i < count; i++) {
         if (cores[i] < 0 || cores[i] >= MOST_CORES) {
             return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "there is no core %d",
@@ -352,6 +386,11 @@ ls_status lsi_affinity_set(const int *cores, int count, ls_error *err)
 }
 #else
 int lsi_affinity_get(int *cores, int room)
+{
+    return count_online(cores, room);
+}
+
+int lsi_affinity_unpinned(int *cores, int room)
 {
     return count_online(cores, room);
 }

@@ -109,6 +109,12 @@ void lsi_yield(void);
 int lsi_affinity_get(int *cores, int room);
 
 /*
+ * The same of the process: what threads had before lsi_affinity_set() pinned the first of
+ * them. For threads that are started by a pinned one and should not stay where it is.
+ */
+int lsi_affinity_unpinned(int *cores, int room);
+
+/*
  * How many cores' worth of time the container grants, rounded up; INT_MAX: all there is.
  * The second takes the text of a cgroup's cpu.max, "200000 100000" or "max 100000".
  */

@@ -1,0 +1,56 @@
+#include "data/data.h"
+#include "ls_test.h"
+
+/* What a thread of the input is told, and tells. */
+struct look {
+    lsi_word done;
+    int cores;
+};
+
+static void look_around(void *arg)
+{
+    struct look *l = arg;
+
+    l->cores = lsi_affinity_get(NULL, 0);
+    lsi_word_drop(&l->done);
+}
+
+/* The number of cores that a thread has which somebody starts who has one. */
+static int cores_of_a_thread(void)
+{
+    struct look l = {.cores = 0};
+
+    lsi_word_init(&l.done, 1);
+    lsi_input_use();
+    if (lsi_input_submit(look_around, &l)) {
+        lsi_word_wait_zero(&l.done, 0);
+    } else {
+        LST_CHECK(!"the system has no thread to give");
+    }
+    lsi_input_leave(); // joins it
+    lsi_word_destroy(&l.done);
+    return l.cores;
+}
+
+LST_TEST(threads_started_by_a_pinned_one_have_all_cores_of_the_process)
+{
+    const int all = lsi_affinity_get(NULL, 0);
+    int *cores = lsi_alloc((size_t)all, sizeof *cores);
+    ls_error err = LS_ERROR_INIT;
+
+    LST_CHECK(cores != NULL && lsi_affinity_get(cores, all) == all);
+    LST_CHECK(lsi_affinity_unpinned(NULL, 0) == all);
+#ifdef __linux__
+    LST_OK(lsi_affinity_set(cores, 1, &err));
+    LST_CHECK(lsi_affinity_get(NULL, 0) == 1);
+    LST_CHECK(lsi_affinity_unpinned(NULL, 0) == all);
+    LST_CHECK(cores_of_a_thread() == all);
+    LST_CHECK(lsi_affinity_get(NULL, 0) == 1); // whoever started it stays where he is
+    LST_CHECK(lsi_input_threads() == LSI_MIN(LSI_MIN(all, lsi_cpu_quota()), 16));
+    LST_OK(lsi_affinity_set(cores, all, &err));
+#endif
+    LST_CHECK(cores_of_a_thread() == all);
+    lsi_free(cores);
+}
+
+LST_MAIN(LST_CASE(threads_started_by_a_pinned_one_have_all_cores_of_the_process))

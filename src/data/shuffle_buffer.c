@@ -1,0 +1,453 @@
+/*
+ * The buffer of a shuffle. Elements that are one string each, the records of files, are
+ * held as strings in slots of a store (store.h), and arrive many at a time: a draw moves
+ * sixteen bytes and makes nothing. What arrives at once is what the draws at hand need,
+ * so that the input is never further than if each draw had asked for its own.
+ */
+#include "data/shuffle.h"
+
+#include "data/file_stream.h"
+
+#include <string.h>
+
+enum { AT_ONCE = 1024 }; // strings asked for in one call
+
+/* Room for `n` more behind the last. */
+static bool make_room(lsi_held_buffer *b, size_t n)
+{
+    const size_t used = b->live + b->ahead;
+
+    if (b->first + used + n <= b->room) {
+        return true;
+    }
+    if (b->first > b->room / 2 && used + n <= b->room) { // the front is free: move up
+        memmove(b->held, b->held + b->first, used * sizeof *b->held);
+        b->first = 0;
+        return true;
+    }
+    const size_t room = LSI_MAX(64, 2 * LSI_MAX(b->room, n));
+    lsi_buffer *grown = lsi_buffer_new(b->device, room * sizeof *b->held);
+    if (grown == NULL) {
+        return false;
+    }
+    if (used > 0) {
+        memcpy(grown->data, b->held + b->first, used * sizeof *b->held);
+    }
+    lsi_buffer_release(b->memory);
+    b->memory = grown;
+    b->held = grown->data;
+    b->first = 0;
+    b->room = room;
+    return true;
+}
+
+static ls_status no_room(const lsi_held_buffer *b, ls_error *err)
+{
+    return lsi_fail_memory(err, "the buffer of a shuffle", b->room * 2 * sizeof *b->held);
+}
+
+/* ---- strings ---- */
+
+static ls_status arrive(lsi_sink *self, const ls_string *strings, size_t n, ls_error *err)
+{
+    lsi_held_buffer *b = (lsi_held_buffer *)self;
+
+    if (!make_room(b, n)) {
+        lsi_store_drop(b->sink.store, strings, n);
+        return no_room(b, err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        b->held[b->first + b->live + b->ahead++].string = strings[i];
+    }
+    return LS_OK;
+}
+
+/* Asks the input for `n` strings; the end and a failure are noted. */
+static void ask(lsi_held_buffer *b, int64_t n)
+{
+    ls_error why = LS_ERROR_INIT, lost = LS_ERROR_INIT;
+    int64_t got = 0;
+    ls_status st = lsi_iterator_fill(b->input, b->arriving, n, &got, &why);
+    const ls_status added = lsi_rows_finish(b->arriving, &lost);
+
+    lsi_store_settle();
+    if (added != LS_OK) {
+        b->late = lost;
+        return;
+    }
+    b->over = st == LS_OUT_OF_RANGE;
+    if (st != LS_OK && !b->over) {
+        b->late = why;
+        b->late.code = st;
+    }
+}
+
+/* Asks for what the next `draws` draws need. */
+static void prepare(lsi_held_buffer *b, int64_t draws)
+{
+    while (!b->over && b->late.code == LS_OK) {
+        const int64_t have = (int64_t)(b->live + b->ahead);
+        const int64_t need = b->size < 0 ? AT_ONCE : b->size + draws - 1 - have;
+
+        if (need <= 0) {
+            break;
+        }
+        ask(b, LSI_MIN(need, AT_ONCE));
+    }
+}
+
+/* ---- filling and drawing ---- */
+
+/* One more element of the input, or its number. */
+static ls_status pull(lsi_held_buffer *b, lsi_held *to, ls_error *err)
+{
+    int64_t skipped = 0;
+    ls_status st;
+
+    if (b->kind == LSI_HELD_ELEMENTS) {
+        return lsi_iterator_next(b->input, &to->element, err);
+    }
+    if (b->taken == b->input->dataset->cardinality) {
+        return LS_OUT_OF_RANGE;
+    }
+    st = lsi_iterator_skip(b->input, 1, &skipped, err);
+    if (st == LS_OK) {
+        to->number = b->taken++;
+    }
+    return st;
+}
+
+/* Strings come in that were asked for; whether there are as many as there should be. */
+static bool let_in(lsi_held_buffer *b)
+{
+    const size_t free = b->size < 0 ? b->ahead : (size_t)b->size - b->live;
+    const size_t n = LSI_MIN(free, b->ahead);
+
+    b->live += n;
+    b->ahead -= n;
+    return b->over || (b->size >= 0 && n == free);
+}
+
+/* What came in the place of strings that are missing. */
+static ls_status missing(lsi_held_buffer *b, ls_error *err)
+{
+    const ls_status st = lsi_fail_again(err, &b->late);
+
+    b->late = (ls_error)LS_ERROR_INIT;
+    return st;
+}
+
+static ls_status fill_up(lsi_held_buffer *b, ls_error *err)
+{
+    ls_status st = LS_OK;
+
+    if (b->kind == LSI_HELD_STRINGS) {
+        prepare(b, 1);
+        return let_in(b) ? LS_OK : missing(b, err);
+    }
+    while (!b->over && st == LS_OK && (b->size < 0 || b->live < (uint64_t)b->size)) {
+        if (!make_room(b, 1)) {
+            return no_room(b, err);
+        }
+        st = pull(b, &b->held[b->first + b->live], err);
+        b->live += st == LS_OK;
+        if (st == LS_OUT_OF_RANGE) {
+            b->over = true;
+            st = LS_OK;
+        }
+    }
+    return st;
+}
+
+/* Draws a place; its tenant and the first are to change places, and the first to go. */
+static size_t draw_place(lsi_held_buffer *b, lsi_philox *g)
+{
+    const uint32_t x = lsi_philox_next(g);
+    const size_t place = b->live <= UINT32_MAX ? x % (uint32_t)b->live : x;
+
+    b->live--;
+    return b->first++ + place;
+}
+
+ls_status lsi_held_draw(lsi_held_buffer *b, lsi_philox *g, lsi_held *out, ls_error *err)
+{
+    const ls_status st = fill_up(b, err);
+
+    if (st != LS_OK || b->live == 0) {
+        return st != LS_OK ? st : LS_OUT_OF_RANGE;
+    }
+    const size_t place = draw_place(b, g), first = b->first - 1;
+    *out = b->held[place];
+    b->held[place] = b->held[first];
+    return LS_OK;
+}
+
+size_t lsi_held_draw_strings(lsi_held_buffer *b, lsi_philox *g, size_t want,
+                             lsi_held *out)
+{
+    size_t places[LSI_HELD_AT_ONCE], n = 0, first;
+
+    if (b->kind != LSI_HELD_STRINGS) {
+        return 0;
+    }
+    prepare(b, (int64_t)want);
+    first = b->first;
+    for (; n < want && let_in(b) && b->live > 0; n++) { // so that none waits for memory
+        places[n] = draw_place(b, g);
+        __builtin_prefetch(&b->held[places[n]], 1);
+    }
+    for (size_t i = 0; i < n; i++) {
+        out[i] = b->held[places[i]];
+        b->held[places[i]] = b->held[first + i];
+    }
+    return n;
+}
+
+/* ---- what was drawn ---- */
+
+/* Strings with the one who owns them from now on. */
+static ls_status lend(lsi_held_buffer *b, const ls_string *strings, size_t n,
+                      lsi_buffer **owner, ls_error *err)
+{
+    *owner = lsi_store_lend(b->sink.store, strings, n);
+    if (*owner == NULL) {
+        lsi_store_drop(b->sink.store, strings, n);
+        return lsi_fail_memory(err, "strings", n * sizeof *strings);
+    }
+    return LS_OK;
+}
+
+static ls_status string_element(lsi_held_buffer *b, ls_string s, ls_value **out,
+                                ls_error *err)
+{
+    lsi_buffer *owner = NULL;
+    ls_tensor *t = NULL;
+    ls_status st = lend(b, &s, 1, &owner, err);
+
+    if (st == LS_OK) {
+        t = lsi_tensor_string(s, owner);
+        st = t != NULL ? ls_value_tensor(t, out, err)
+                       : lsi_fail_memory(err, "a string", sizeof *t);
+    }
+    ls_tensor_release(t);
+    lsi_buffer_release(owner);
+    return st;
+}
+
+ls_status lsi_held_element(lsi_held_buffer *b, lsi_held drawn, ls_value **out,
+                           ls_error *err)
+{
+    const ls_dataset *input = b->input->dataset;
+
+    if (b->kind == LSI_HELD_STRINGS) {
+        return string_element(b, drawn.string, out, err);
+    }
+    if (b->kind == LSI_HELD_NUMBERS) {
+        return input->ops->element(input, drawn.number, out, err);
+    }
+    *out = drawn.element;
+    return LS_OK;
+}
+
+/* Straight from the input's memory into the batch, where it lies in memory. */
+static ls_status add_one(lsi_held_buffer *b, lsi_held drawn, lsi_rows *rows,
+                         ls_error *err)
+{
+    const ls_dataset *input = b->input->dataset;
+    ls_status st;
+
+    if (b->kind == LSI_HELD_NUMBERS) {
+        return input->ops->rows(input, drawn.number, 1, rows, err);
+    }
+    st = lsi_rows_add(rows, drawn.element, err);
+    ls_value_release(drawn.element);
+    return st;
+}
+
+ls_status lsi_held_add(lsi_held_buffer *b, const lsi_held *drawn, size_t n,
+                       lsi_rows *rows, ls_error *err)
+{
+    const ls_shape scalar = {0};
+    lsi_buffer *owner = NULL;
+    ls_status st = LS_OK;
+
+    if (b->kind != LSI_HELD_STRINGS) {
+        for (size_t i = 0; i < n && st == LS_OK; i++) {
+            st = add_one(b, drawn[i], rows, err);
+        }
+        return st;
+    }
+    st = lend(b, &drawn->string, n, &owner, err);
+    if (st == LS_OK) {
+        st = lsi_rows_add_block(rows, 0, LS_STRING, &scalar, drawn, owner, (int64_t)n,
+                                err);
+    }
+    lsi_buffer_release(owner);
+    return st;
+}
+_Static_assert(sizeof(lsi_held) == sizeof(ls_string), "drawn strings are strings");
+
+/* ---- opening and closing ---- */
+
+static bool holds_strings(const ls_spec *s)
+{
+    return s->kind == LS_SPEC_TENSOR && s->dtype == LS_STRING && s->ndim == 0;
+}
+
+ls_status lsi_held_open(lsi_held_buffer *b, lsi_iterator *input, int64_t size,
+                        ls_error *err)
+{
+    const ls_dataset *d = input->dataset;
+    ls_status st = LS_OK;
+
+    b->input = input;
+    b->size = size;
+    b->late = (ls_error)LS_ERROR_INIT;
+    b->device = lsi_input_device();
+    if (b->device == NULL) {
+        return no_room(b, err);
+    }
+    if (d->ops->element != NULL) {
+        b->kind = LSI_HELD_NUMBERS;
+    } else if (holds_strings(d->spec)) {
+        b->kind = LSI_HELD_STRINGS;
+        b->sink.add = arrive;
+        st = lsi_store_create(&b->sink.store, err);
+        if (st == LS_OK) {
+            st = lsi_rows_create_sink(d->spec, &b->sink, &b->arriving, err);
+        }
+    }
+    return st;
+}
+
+static void drop(lsi_held_buffer *b)
+{
+    for (size_t i = 0; i < b->live + b->ahead; i++) {
+        const lsi_held *h = &b->held[b->first + i];
+
+        if (b->kind == LSI_HELD_ELEMENTS) {
+            ls_value_release(h->element);
+        } else if (b->kind == LSI_HELD_STRINGS) {
+            lsi_store_drop(b->sink.store, &h->string, 1);
+        }
+    }
+    b->first = 0;
+    b->live = 0;
+    b->ahead = 0;
+    b->late = (ls_error)LS_ERROR_INIT;
+}
+
+void lsi_held_close(lsi_held_buffer *b)
+{
+    drop(b);
+    lsi_buffer_release(b->memory);
+    lsi_rows_release(b->arriving);
+    lsi_store_release(b->sink.store);
+}
+
+/* ---- saving: strings as the elements that they are ---- */
+
+static void write_string(lsi_writer *w, ls_string s)
+{
+    ls_tensor *t = NULL;
+    ls_value *v = NULL;
+    ls_status st = ls_tensor_create(NULL, LS_STRING, LS_SCALAR, &s, &t, NULL);
+
+    if (st == LS_OK) {
+        st = ls_value_tensor(t, &v, NULL);
+    }
+    if (st == LS_OK) {
+        lsi_write_value(w, v);
+    } else {
+        w->failed = true;
+    }
+    ls_value_release(v);
+    ls_tensor_release(t);
+}
+
+void lsi_held_save(const lsi_held_buffer *b, lsi_writer *w)
+{
+    lsi_write_u64(w, b->live);
+    for (size_t i = 0; i < b->live; i++) {
+        const lsi_held *h = &b->held[b->first + i];
+
+        if (b->kind == LSI_HELD_NUMBERS) {
+            lsi_write_u64(w, (uint64_t)h->number);
+        } else if (b->kind == LSI_HELD_STRINGS) {
+            write_string(w, h->string);
+        } else {
+            lsi_write_value(w, h->element);
+        }
+    }
+    lsi_write_u64(w, (uint64_t)b->taken);
+    lsi_write_bool(w, b->over);
+}
+
+/* A number is one of the input's: it can be asked for whatever it says. */
+static ls_status read_one(lsi_held_buffer *b, lsi_reader *r, ls_error *err)
+{
+    const ls_dataset *d = b->input->dataset;
+    lsi_held *to = &b->held[b->first + b->live];
+    ls_value *v = NULL;
+    uint64_t number = 0;
+    ls_status st;
+
+    if (b->kind == LSI_HELD_NUMBERS) {
+        st = lsi_read_count(r, (uint64_t)d->cardinality - 1, &number, err);
+        to->number = (int64_t)number;
+        b->live += st == LS_OK;
+        return st;
+    }
+    st = lsi_read_element(r, d->spec, &v, err);
+    if (st == LS_OK && b->kind == LSI_HELD_ELEMENTS) {
+        to->element = v;
+        b->live++;
+        return LS_OK;
+    }
+    if (st == LS_OK) {
+        st = lsi_rows_add(b->arriving, v, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_rows_finish(b->arriving, err);
+    }
+    ls_value_release(v);
+    b->live += b->ahead;
+    b->ahead = 0;
+    return st;
+}
+
+static ls_status read_all(lsi_held_buffer *b, lsi_reader *r, ls_error *err)
+{
+    uint64_t n = 0, most = (r->size - r->at) / sizeof n;
+    ls_status st = LS_OK;
+
+    if (b->size >= 0) {
+        most = LSI_MIN(most, (uint64_t)b->size);
+    }
+    if (b->kind == LSI_HELD_NUMBERS) {
+        most = LSI_MIN(most, (uint64_t)b->input->dataset->cardinality);
+    }
+    st = lsi_read_count(r, most, &n, err);
+    for (uint64_t i = 0; i < n && st == LS_OK; i++) {
+        st = make_room(b, 1) ? read_one(b, r, err) : no_room(b, err);
+    }
+    return st;
+}
+
+ls_status lsi_held_restore(lsi_held_buffer *b, lsi_reader *r, ls_error *err)
+{
+    uint64_t taken = 0;
+    ls_status st;
+
+    drop(b);
+    st = read_all(b, r, err);
+    if (st == LS_OK) {
+        st = lsi_read_count(r, (uint64_t)INT64_MAX, &taken, err);
+        b->taken = (int64_t)taken;
+    }
+    if (st == LS_OK && b->kind == LSI_HELD_NUMBERS &&
+        b->taken > b->input->dataset->cardinality) {
+        st = lsi_state_damaged(err, "more was shuffled than there is");
+    }
+    return st == LS_OK ? lsi_read_bool(r, &b->over, err) : st;
+}

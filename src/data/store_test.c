@@ -1,0 +1,197 @@
+#include "data/store.h"
+#include "ls_test.h"
+#include "os/thread.h"
+
+enum { MOST = 5000 };
+
+static lsi_store *new_store(void)
+{
+    lsi_store *s = NULL;
+
+    LST_OK(lsi_store_create(&s, NULL));
+    return s;
+}
+
+/* A string of `len` bytes that tell which one it is. */
+static bool put(lsi_store *s, size_t len, int mark, ls_string *out)
+{
+    char *bytes = malloc(len + 1), *slot = NULL;
+    bool ok;
+
+    memset(bytes, mark, len + 1);
+    *out = (ls_string){bytes, len};
+    ok = lsi_store_take(s, out, 1, &slot);
+    if (ok) {
+        lsi_store_copy(s, slot, out);
+    }
+    free(bytes);
+    return ok;
+}
+
+static bool is(const ls_string *s, size_t len, int mark)
+{
+    bool same = s->len == len;
+
+    for (size_t i = 0; i < len && same; i++) {
+        same = s->ptr[i] == (char)mark;
+    }
+    return same;
+}
+
+LST_TEST(strings_of_all_lengths_stay_what_they_were)
+{
+    static const size_t lengths[] = {0,    1,    64,    65,     513,    1000,   4096,
+                                     9999, 1000, 70000, 262144, 262145, 3 << 20};
+    const size_t n = LSI_COUNT_OF(lengths);
+    lsi_store *s = new_store();
+    ls_string strings[2 * LSI_COUNT_OF(lengths)];
+
+    for (size_t i = 0; i < 2 * n; i++) {
+        LST_CHECK(put(s, lengths[i % n], 'a' + (int)i, &strings[i]));
+        LST_CHECK((uintptr_t)strings[i].ptr % 64 == 0);
+    }
+    for (size_t i = 0; i < 2 * n; i++) {
+        LST_CHECK(is(&strings[i], lengths[i % n], 'a' + (int)i));
+    }
+    lsi_store_drop(s, strings, 2 * n);
+    lsi_store_release(s);
+}
+
+LST_TEST(memory_is_what_is_held_and_a_quarter_more)
+{
+    static ls_string held[MOST];
+    lsi_store *s = new_store();
+    uint64_t state = 3;
+
+    for (int i = 0; i < MOST; i++) {
+        LST_CHECK(put(s, 1024, i, &held[i]));
+    }
+    const size_t full = lsi_store_bytes(s);
+    LST_CHECK(full <= (size_t)MOST * 1024 * 3 / 2);
+    for (int i = 0; i < 4 * MOST; i++) { // any one goes, another one comes
+        ls_string *h = &held[lst_random(&state) % MOST];
+
+        lsi_store_drop(s, h, 1);
+        LST_CHECK(put(s, 1024, i, h));
+    }
+    LST_CHECK(lsi_store_bytes(s) == full);
+    for (int i = 0; i < 40 * MOST; i++) { // now the strings grow
+        ls_string *h = &held[lst_random(&state) % MOST];
+
+        lsi_store_drop(s, h, 1);
+        LST_CHECK(put(s, 2000, i, h));
+    }
+    LST_CHECK(lsi_store_bytes(s) <= 2 * full * 5 / 4); // chunks of the short ones went
+    lsi_store_drop(s, held, MOST);
+    LST_CHECK(lsi_store_bytes(s) <= (size_t)4 << 20);
+    lsi_store_release(s);
+}
+
+LST_TEST(a_loan_keeps_its_strings_after_the_store_is_given_up)
+{
+    lsi_store *s = new_store();
+    ls_string strings[3];
+
+    for (int i = 0; i < 3; i++) {
+        LST_CHECK(put(s, 100, 'x' + i, &strings[i]));
+    }
+    lsi_buffer *loan = lsi_store_lend(s, strings, 3);
+    LST_CHECK(loan != NULL);
+    lsi_store_release(s);
+    for (int i = 0; i < 3; i++) {
+        LST_CHECK(is(&strings[i], 100, 'x' + i));
+    }
+    lsi_buffer_release(loan);
+}
+
+struct borrower {
+    lsi_buffer *loan;
+    ls_string strings[64];
+};
+
+/* Looks at what was lent and gives it back. */
+static void read_and_return(void *arg)
+{
+    struct borrower *b = arg;
+
+    for (int i = 0; i < 64; i++) {
+        LST_CHECK(is(&b->strings[i], 3000, i));
+    }
+    lsi_buffer_release(b->loan);
+}
+
+LST_TEST(loans_are_read_and_ended_by_other_threads)
+{
+    lsi_store *s = new_store();
+    struct borrower b[8];
+    lsi_thread threads[8];
+
+    for (int round = 0; round < 5; round++) {
+        for (int k = 0; k < 8; k++) {
+            for (int i = 0; i < 64; i++) {
+                LST_CHECK(put(s, 3000, i, &b[k].strings[i]));
+            }
+            lsi_store_settle();
+            b[k].loan = lsi_store_lend(s, b[k].strings, 64);
+            LST_OK(lsi_thread_start(&threads[k], read_and_return, &b[k], NULL, "reader"));
+        }
+        for (int k = 0; k < 8; k++) {
+            lsi_thread_join(&threads[k]);
+        }
+    }
+    lsi_store_release(s);
+}
+
+static ls_status use(ls_error *err)
+{
+    lsi_store *s = NULL;
+    ls_status st = lsi_store_create(&s, err);
+    lsi_buffer *loan = NULL;
+    ls_string strings[300];
+    size_t n = 0;
+
+    while (st == LS_OK && n < LSI_COUNT_OF(strings)) {
+        if (put(s, n % 2 == 0 ? 1000 : 300000 + n, (int)n, &strings[n])) {
+            n++;
+        } else {
+            st = lsi_fail_memory(err, "a string", n);
+        }
+    }
+    if (st == LS_OK) {
+        loan = lsi_store_lend(s, strings, n);
+        st = loan != NULL ? LS_OK : lsi_fail_memory(err, "a loan", n);
+    }
+    if (loan == NULL && n > 0) {
+        lsi_store_drop(s, strings, n);
+    }
+    lsi_buffer_release(loan);
+    lsi_store_release(s);
+    return st;
+}
+
+LST_TEST(every_allocation_of_a_store_may_fail)
+{
+    lst_every_allocation(use);
+}
+
+LST_TEST(slots_that_were_taken_can_be_given_back)
+{
+    lsi_store *s = new_store();
+    const ls_string strings[4] = {{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}};
+    char *slots[4], *again[4];
+
+    LST_CHECK(lsi_store_take(s, strings, 4, slots));
+    lsi_store_give(s, slots + 1, 3);
+    LST_CHECK(lsi_store_take(s, strings, 3, again));
+    for (int i = 0; i < 3; i++) {
+        LST_CHECK(again[i] == slots[3 - i]); // the last one given back comes first
+    }
+    lsi_store_release(s);
+}
+
+LST_MAIN(LST_CASE(strings_of_all_lengths_stay_what_they_were),
+         LST_CASE(memory_is_what_is_held_and_a_quarter_more),
+         LST_CASE(a_loan_keeps_its_strings_after_the_store_is_given_up),
+         LST_CASE(loans_are_read_and_ended_by_other_threads),
+         LST_CASE(every_allocation_of_a_store_may_fail),
+         LST_CASE(slots_that_were_taken_can_be_given_back))
