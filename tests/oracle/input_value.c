@@ -24,43 +24,72 @@ ls_status input_fail(ls_error *err, ls_status code, const char *fmt, ...)
 
 /* ---- from JSON ---- */
 
-/* What JSON has no number for is a string. */
-static double real_of(const json_t *x)
+/* What JSON has no number for is a string. False: it is neither. */
+static bool real_of(const json_t *x, double *out)
 {
+    static const struct {
+        const char *text;
+        float number;
+    } words[] = {{"nan", NAN}, {"inf", INFINITY}, {"-inf", -INFINITY}};
     const char *text = json_string_value(x);
 
-    if (text != NULL) {
-        return strcmp(text, "nan") == 0 ? (double)NAN
-               : text[0] == '-'         ? -(double)INFINITY
-                                        : (double)INFINITY;
+    for (size_t i = 0; text != NULL && i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(words[i].text, text) == 0) {
+            *out = (double)words[i].number;
+            return true;
+        }
     }
-    return json_number_value(x);
+    *out = json_number_value(x);
+    return json_is_number(x);
 }
 
-static int64_t integer_of(const json_t *x)
+static bool integer_of(const json_t *x, int64_t least, int64_t most, int64_t *out)
 {
-    return json_is_boolean(x) ? json_is_true(x) : json_integer_value(x);
+    *out = json_is_boolean(x) ? json_is_true(x) : json_integer_value(x);
+    return (json_is_integer(x) || json_is_boolean(x)) && *out >= least && *out <= most;
 }
 
+static bool store_integer(void *to, ls_dtype dtype, size_t i, const json_t *x)
+{
+    int64_t n = 0;
+
+    switch (dtype) {
+    case LS_I64:
+        return integer_of(x, INT64_MIN, INT64_MAX, &((int64_t *)to)[i]);
+    case LS_I32:
+        if (!integer_of(x, INT32_MIN, INT32_MAX, &n)) {
+            return false;
+        }
+        ((int32_t *)to)[i] = (int32_t)n;
+        return true;
+    default:
+        if (!integer_of(x, 0, dtype == LS_BOOL ? 1 : UINT8_MAX, &n)) {
+            return false;
+        }
+        ((uint8_t *)to)[i] = (uint8_t)n;
+        return true;
+    }
+}
+
+/* False: it is no element of that dtype. */
 static bool store(void *to, ls_dtype dtype, size_t i, const json_t *x)
 {
+    double real = 0;
+
     switch (dtype) {
     case LS_F32:
-        ((float *)to)[i] = (float)real_of(x);
+        if (!real_of(x, &real)) {
+            return false;
+        }
+        ((float *)to)[i] = (float)real;
         return true;
     case LS_F64:
-        ((double *)to)[i] = real_of(x);
-        return true;
+        return real_of(x, &((double *)to)[i]);
     case LS_I64:
-        ((int64_t *)to)[i] = integer_of(x);
-        return true;
     case LS_I32:
-        ((int32_t *)to)[i] = (int32_t)integer_of(x);
-        return true;
     case LS_U8:
     case LS_BOOL:
-        ((uint8_t *)to)[i] = (uint8_t)integer_of(x);
-        return true;
+        return store_integer(to, dtype, i, x);
     case LS_STRING: {
         ls_string *s = &((ls_string *)to)[i];
 
@@ -96,7 +125,8 @@ ls_status input_decode_tensor(const char *name, const ls_shape *shape, const jso
     for (size_t i = 0; elements != NULL && st == LS_OK && i < n; i++) {
         if (!store(elements, dtype, i,
                    json_is_array(data) ? json_array_get(data, i) : data)) {
-            st = input_fail(err, LS_UNKNOWN, "%s is not read from a line", name);
+            st = input_fail(err, LS_UNKNOWN, "element %zu of the line's tensor is no %s",
+                            i, name);
         }
     }
     if (elements == NULL) {

@@ -1,12 +1,16 @@
 /*
- * oracle [--only ID]... [--verbose] FILE.jsonl...
+ * oracle [--only ID]... [--every N] [--verbose] [--restore-elsewhere] FILE.jsonl...
  *
  * Runs each line of each file against the library and compares with the answer on the
  * line, which TensorFlow gave. The suite is chosen by the file's stem. Exit status 0: no
  * line failed.
  *
  *     --only ID   runs the line of that id alone; may be given more than once
+ *     --every N   runs only every N-th line of a file: where each takes long
  *     --verbose   names the lines that passed, too
+ *     --restore-elsewhere   does not ask for answers: saves the position of each line's
+ *                           pipeline after every step, goes on from it in another process
+ *                           (oracle --restore-worker FOLDER) and compares what comes
  */
 #include "oracle.h"
 
@@ -28,7 +32,8 @@ static const struct suite SUITES[] = {
 
 /* What the command line asks for, and how it went. */
 struct tally {
-    bool verbose;
+    bool verbose, elsewhere;
+    size_t every;     /* lines of a file, from one that is run to the next */
     char **arguments; /* of the command line: NULL at its end */
     bool some;        /* only the ids that follow an --only */
     size_t count[3];  /* by verdict */
@@ -131,8 +136,9 @@ static bool run_file(const char *path, struct tally *t)
     }
     (void)snprintf(folder, sizeof folder, "%.*s", length, slash == NULL ? "." : path);
     for (size_t number = 1; (text = next_line(f)) != NULL; number++) {
-        if (text[0] != '\0') {
-            run_line(suite->run, folder, text, number, t);
+        if (text[0] != '\0' && number % t->every == 0) {
+            run_line(t->elsewhere ? oracle_input_elsewhere : suite->run, folder, text,
+                     number, t);
         }
         free(text);
     }
@@ -157,6 +163,13 @@ static int read_options(int argc, char **argv, char **files, struct tally *t)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--verbose") == 0) {
             t->verbose = true;
+        } else if (strcmp(argv[i], "--restore-elsewhere") == 0) {
+            t->elsewhere = true;
+        } else if (strcmp(argv[i], "--every") == 0 && i + 1 < argc) {
+            t->every = strtoul(argv[++i], NULL, 10);
+            if (t->every == 0) {
+                return -1;
+            }
         } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
             t->some = true;
             i++;
@@ -171,17 +184,23 @@ static int read_options(int argc, char **argv, char **files, struct tally *t)
 
 int main(int argc, char **argv)
 {
-    struct tally t = {.arguments = argv};
+    struct tally t = {.arguments = argv, .every = 1};
     char **files = calloc((size_t)argc + 1, sizeof *files);
     const int n = files == NULL ? -1 : read_options(argc, argv, files, &t);
     bool all = true;
 
     (void)setvbuf(stdout, NULL, _IOLBF, 0); // a line that hangs leaves the others printed
+    if (argc == 3 && strcmp(argv[1], "--restore-worker") == 0) {
+        free(files);
+        return oracle_elsewhere_worker(argv[2]);
+    }
     if (n <= 0) {
-        (void)fprintf(stderr, "usage: oracle [--only ID]... [--verbose] FILE.jsonl...\n");
+        (void)fprintf(stderr, "usage: oracle [--only ID]... [--verbose] "
+                              "[--every N] [--restore-elsewhere] FILE.jsonl...\n");
         free(files);
         return EXIT_FAILURE;
     }
+    oracle_elsewhere_prepare(argv[0]);
     for (int i = 0; i < n; i++) {
         const struct suite *suite = suite_of(files[i]);
 
@@ -189,6 +208,9 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < n; i++) {
         all = run_file(files[i], &t) && all;
+    }
+    if (t.elsewhere) {
+        oracle_elsewhere_report();
     }
     print_tally(&t);
     free(files);

@@ -24,6 +24,15 @@ oracle_verdict oracle_input(const oracle_case *k, char *note, size_t size);
 oracle_verdict oracle_strategy(const oracle_case *k, char *note, size_t size);
 oracle_verdict oracle_train(const oracle_case *k, char *note, size_t size);
 
+/*
+ * The suite `input` otherwise: every position of a line's pipeline is saved here and
+ * restored by another process, which is this program run again as a worker.
+ */
+oracle_verdict oracle_input_elsewhere(const oracle_case *k, char *note, size_t size);
+void oracle_elsewhere_prepare(const char *program);
+int oracle_elsewhere_worker(const char *folder);
+void oracle_elsewhere_report(void);
+
 /* Before the library is used for the first time. */
 bool oracle_strategy_prepare(void);
 #endif
