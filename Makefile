@@ -4,6 +4,7 @@
 #   make test     build and run the tests
 #   make check    everything a change must pass besides: style, analysis, sanitizers
 #   make bench    measure operations, steps, sums and input    (ARGS="--json" ...)
+#   make fuzz     feed random bytes to what reads files        (SECONDS=600 each; clang)
 #   make install  install into PREFIX (/usr/local)            (DESTDIR is respected)
 #   make format   lay out the sources as .clang-format says
 #   make clean    remove build/
@@ -12,6 +13,7 @@
 # ARGS go to the program that `train` and `bench` run: make train ARGS="--epochs 1".
 
 PREFIX ?= /usr/local
+SECONDS ?= 60
 ARGS ?=
 TRAIN = build/release/examples/02_fashion_mnist/train
 LOCKSTEP = build/release/cli/lockstep
@@ -19,7 +21,7 @@ IDX = /usr/share/datasets/fashion-mnist
 SHARDS = build/fashion-mnist
 
 help:
-	@sed -n '3,12s/^# \{0,1\}//p' Makefile
+	@sed -n '3,13s/^# \{0,1\}//p' Makefile
 
 train: release $(SHARDS)/.made
 	$(TRAIN) --data $(SHARDS) $(ARGS)
@@ -51,6 +53,9 @@ bench: release
 	$(LOCKSTEP) bench collective $(ARGS)
 	$(LOCKSTEP) bench input $(ARGS)
 
+fuzz:
+	tests/fuzz/run.sh $(SECONDS)
+
 install: release
 	cmake --install build/release --prefix $(PREFIX)
 
@@ -66,4 +71,4 @@ format:
 clean:
 	rm -rf build
 
-.PHONY: help train test check bench install release format clean
+.PHONY: help train test check bench fuzz install release format clean

@@ -91,6 +91,26 @@ static inline uint64_t fuzz_next(ls_iterator *it, bool *over)
     return sum * 41 + (uint64_t)st;
 }
 
+/* All answers of the dataset, which is released, as a number. */
+static inline uint64_t fuzz_all(ls_dataset *d)
+{
+    ls_iterator *it = NULL;
+    ls_error err = LS_ERROR_INIT;
+    bool over = false;
+    uint64_t all = 0;
+
+    if (ls_dataset_iterate(d, &it, &err) != LS_OK) {
+        FUZZ_CHECK(err.message[0] != '\0');
+        over = true;
+    }
+    for (int n = 0; !over && n < FUZZ_CALLS; n++) {
+        all = all * 43 + fuzz_next(it, &over);
+    }
+    ls_iterator_release(it);
+    ls_dataset_release(d);
+    return all;
+}
+
 /*
  * Reads the dataset, which is released, to its end, and again with the position saved
  * after `at` calls and restored: both must give the same.

@@ -1,4 +1,7 @@
-/* CSV: the first byte chooses the options, the second when the position is saved. */
+/*
+ * CSV: the first byte chooses the options, the second when the position is saved. Rows of
+ * batches must be what the elements are one by one.
+ */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -7,6 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ls_csv_options o = LS_CSV_OPTIONS_INIT;
     ls_csv_column columns[3] = {{LS_I32, NULL}, {LS_F32, NULL}, {LS_STRING, NULL}};
     const char *names[2];
+    ls_dataset *d;
 
     if (size < 2) {
         return 0;
@@ -31,7 +35,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(ls_value_float(0.5, &columns[1].otherwise, NULL) == LS_OK);
     }
     names[0] = names[1] = fuzz_file(data + 2, size - 2);
-    fuzz_read(ls_dataset_csv_files(names, 2, columns, 3, &o), data[1] % 16);
+    d = ls_dataset_csv_files(names, 2, columns, 3, &o);
+    FUZZ_CHECK(fuzz_all(ls_dataset_retain(d)) ==
+               fuzz_all(ls_dataset_unbatch(ls_dataset_batch(ls_dataset_retain(d), 1))));
+    fuzz_read(ls_dataset_batch(ls_dataset_retain(d), 3), data[1] % 16);
+    fuzz_read(d, data[1] % 16);
     ls_value_release(columns[0].otherwise);
     ls_value_release(columns[1].otherwise);
     return 0;
