@@ -33,6 +33,12 @@ void bench_model_release(bench_model *m); /* NULL is allowed */
 /* One training step on the batch; `loss` (NULL: not asked for) is the one before it. */
 ls_status bench_model_step(bench_model *m, double *loss, ls_error *err);
 
+/*
+ * One step of `train` on a batch of a distributed dataset: a dict of `image`, bytes of
+ * [n, 28, 28], and `label`, int64, for each replica. The model is one of a strategy.
+ */
+ls_status bench_model_step_on(bench_model *m, ls_value *batch, ls_error *err);
+
 /* The trained variables, borrowed. */
 ls_variable *const *bench_model_variables(const bench_model *m, size_t *n);
 #endif

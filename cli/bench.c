@@ -219,7 +219,8 @@ static const char input_text[] =
     "TFRecord\n"
     "with both checksums beside read(), GZIP beside zlib's inflate, parsing Examples of\n"
     "11 features, shuffle and distribution beside the pipeline without them, a step of\n"
-    "tiny data, and the memory that ten epochs leave behind. Figures are medians.\n";
+    "tiny data, the memory that ten epochs leave behind, and the share of a step of\n"
+    "`make train` on two replicas that waits for its batch. Figures are medians.\n";
 
 static int run_input(int argc, char **argv)
 {

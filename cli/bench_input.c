@@ -462,7 +462,7 @@ static int run_memory(const bench_options *o, const input_files *files)
 
 static bool any_wanted(const bench_options *o)
 {
-    bool any = bench_wanted(o, "memory");
+    bool any = bench_wanted(o, "memory") || bench_wanted(o, "waiting");
 
     for (size_t i = 0; i < ROWS; i++) {
         any = any || bench_wanted(o, rows[i].name);
@@ -488,6 +488,9 @@ static int run_rows(const bench_options *o, const input_files *files)
     if (status == CLI_OK && bench_wanted(o, "memory")) {
         status = run_memory(o, files);
     }
+    if (status == CLI_OK && bench_wanted(o, "waiting")) {
+        status = bench_waiting(o);
+    }
     return status;
 }
 
@@ -500,7 +503,7 @@ int bench_input(const bench_options *o)
     if (!any_wanted(o)) {
         fprintf(stderr,
                 "lockstep bench input: nothing has '%s' in its name; there are tfrecord, "
-                "gzip, example, shuffle, distribute, next and memory\n",
+                "gzip, example, shuffle, distribute, next, memory and waiting\n",
                 o->filter);
         return CLI_USAGE;
     }

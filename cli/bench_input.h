@@ -28,6 +28,9 @@ void input_files_remove(input_files *f);
 /* Reads them through the library and compares every byte with what was written. */
 ls_status input_files_check(const input_files *f, ls_error *err);
 
+/* The row `waiting`: the share of a training step that waits for its batch. */
+int bench_waiting(const bench_options *o);
+
 /* The features of the Examples: half int64, half float, and an image. */
 void input_features(ls_feature features[INPUT_FEATURES]);
 #endif

@@ -7,7 +7,7 @@
 
 enum { BAR = 30 };
 
-static double now(void)
+double progress_now(void)
 {
     struct timespec t;
 
@@ -27,14 +27,14 @@ void progress_epoch(progress *p, int epoch)
 {
     p->epoch = epoch;
     p->done = p->right = 0;
-    p->loss = 0;
-    p->started = p->drawn = now();
+    p->loss = p->waited = 0;
+    p->started = p->drawn = progress_now();
 }
 
 static void draw(const progress *p, double time)
 {
     const double done = p->done > 0 ? (double)p->done : 1;
-    const double rate = (double)p->done / (time - p->started + 1e-9);
+    const double passed = time - p->started + 1e-9;
     const int filled = (int)(BAR * p->done / p->samples);
     char bar[BAR + 1];
 
@@ -47,8 +47,8 @@ static void draw(const progress *p, double time)
     } else {
         printf("epoch %d/%d", p->epoch, p->epochs);
     }
-    printf("  loss %.4f  accuracy %.4f  %6.0f samples/s", p->loss / done,
-           (double)p->right / done, rate);
+    printf("  loss %.4f  accuracy %.4f  %6.0f samples/s  input %.1f %%", p->loss / done,
+           (double)p->right / done, (double)p->done / passed, 100 * p->waited / passed);
     fflush(stdout);
 }
 
@@ -62,7 +62,7 @@ void progress_add(progress *p, size_t n, double loss, size_t right)
     if (!p->terminal) {
         return;
     }
-    time = now();
+    time = progress_now();
     if (time - p->drawn > 0.1) {
         draw(p, time);
         p->drawn = time;
@@ -71,7 +71,7 @@ void progress_add(progress *p, size_t n, double loss, size_t right)
 
 void progress_epoch_end(progress *p)
 {
-    draw(p, now());
+    draw(p, progress_now());
     printf("\n");
     fflush(stdout);
 }

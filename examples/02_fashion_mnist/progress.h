@@ -16,8 +16,12 @@ typedef struct progress {
     double loss;    /* sum over them */
     size_t right;
     double started, drawn; /* seconds */
+    double waited;         /* of this epoch, for batches */
     bool terminal;
 } progress;
+
+/* Seconds of a clock that never runs backwards. */
+double progress_now(void);
 
 void progress_start(progress *p, int epochs, size_t samples);
 void progress_epoch(progress *p, int epoch);

@@ -258,6 +258,19 @@ static ls_dataset *batches(const char *folder, const char *part, long size,
     return shards ? ls_dataset_parse_example(d, features, 2, LS_AUTOTUNE) : d;
 }
 
+/* The next batch; the time that it was waited for is noted. */
+static ls_status next_batch(ls_dist_iterator *it, progress *shown, ls_value **batch,
+                            ls_error *err)
+{
+    const double begin = progress_now();
+    const ls_status st = ls_dist_iterator_next(it, batch, err);
+
+    if (shown != NULL) {
+        shown->waited += progress_now() - begin;
+    }
+    return st;
+}
+
 /* One pass over a distributed dataset; what the replicas report is added up. */
 static ls_status pass(ls_strategy *strategy, ls_dist_dataset *data, ls_replica_fn fn,
                       struct model *m, progress *shown, double totals[3], ls_error *err)
@@ -267,7 +280,7 @@ static ls_status pass(ls_strategy *strategy, ls_dist_dataset *data, ls_replica_f
     ls_status st;
 
     LS_TRY(ls_dist_iterate(data, &it, err));
-    while ((st = ls_dist_iterator_next(it, &batch, err)) == LS_OK) {
+    while ((st = next_batch(it, shown, &batch, err)) == LS_OK) {
         float step[3];
 
         LS_TRY(ls_strategy_run(strategy, fn, batch, m, &each, err));

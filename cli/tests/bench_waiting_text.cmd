@@ -1,0 +1,1 @@
+bench input --filter waiting --seconds 0.001
