@@ -4,6 +4,8 @@
 
 #if defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #if defined(LSI_ISA_avx512)
@@ -179,6 +181,10 @@ static void from_f16(float *restrict to, const uint16_t *restrict from, size_t c
 
         _mm256_storeu_ps(to + i, _mm256_cvtph_ps(h));
     }
+#elif defined(__aarch64__)
+    for (; i + 4 <= count; i += 4) {
+        vst1q_f32(to + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from + i))));
+    }
 #endif
     for (; i < count; i++) {
         to[i] = lsi_f16_to_f32(from[i]);
@@ -195,6 +201,10 @@ static void to_f16(uint16_t *restrict to, const float *restrict from, size_t cou
             _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
 
         _mm_storeu_si128((__m128i *)(void *)(to + i), h);
+    }
+#elif defined(__aarch64__)
+    for (; i + 4 <= count; i += 4) {
+        vst1_u16(to + i, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(from + i))));
     }
 #endif
     for (; i < count; i++) {

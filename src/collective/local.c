@@ -22,8 +22,7 @@ void lsi_local_wake(lsi_local *group, unsigned what)
 
 static bool has_come(lsi_local *g, int rank, uint32_t sequence)
 {
-    return atomic_load_explicit(&lsi_entry_of(g, rank, sequence)->posted,
-                                memory_order_acquire) == sequence + 1;
+    return atomic_load(&lsi_entry_of(g, rank, sequence)->posted) == sequence + 1;
 }
 
 /* Only the last to come wakes anybody: before that, nobody could go on. */
@@ -50,8 +49,7 @@ static bool has_room(lsi_local_comm *c, uint32_t sequence)
         return true;
     }
     for (int r = 0; r < g->size; r++) {
-        const uint32_t finished =
-            atomic_load_explicit(&g->slots[r].finished, memory_order_acquire);
+        const uint32_t finished = atomic_load(&g->slots[r].finished);
 
         if ((int32_t)(finished - least) < 0) {
             least = finished;
@@ -389,12 +387,10 @@ static bool run_phases(lsi_local_comm *c, ls_comm_work *work)
         for (; work->phase < phases; work->phase++, work->step++) {
             const size_t tasks = plan->tasks(&c->job, work->phase);
 
-            if (atomic_load_explicit(done, memory_order_acquire) <
-                work->finished + tasks) {
+            if (atomic_load(done) < work->finished + tasks) {
                 run_tasks(c, work, plan, tasks);
             }
-            if (atomic_load_explicit(done, memory_order_acquire) <
-                work->finished + tasks) {
+            if (atomic_load(done) < work->finished + tasks) {
                 return false;
             }
             work->finished += tasks;

@@ -58,6 +58,6 @@ lsi_isa lsi_isa_best(void)
     }
     return LSI_ISA_AVX2;
 #else
-    return LSI_ISA_BASELINE;
+    return LSI_ISA_BASELINE; // arm64: every one has NEON and fused multiplication
 #endif
 }

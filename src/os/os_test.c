@@ -247,7 +247,7 @@ LST_TEST(parts_of_threads_that_cannot_be_started_are_done_by_the_caller)
 #if defined(__linux__) && !defined(SHADOWED)
     enum { SIZE = 200 };
     ls_error err = LS_ERROR_INIT;
-    struct rlimit before, tight;
+    struct rlimit before, tight, kept;
     lsi_team *team = NULL;
     void *text = NULL;
     int warnings = 0;
@@ -260,6 +260,7 @@ LST_TEST(parts_of_threads_that_cannot_be_started_are_done_by_the_caller)
     tight.rlim_cur = strtoul(text, NULL, 10) * (rlim_t)sysconf(_SC_PAGESIZE) + (60 << 20);
     ls_log_set(LS_LOG_WARNING, count_warning, &warnings);
     LST_CHECK(setrlimit(RLIMIT_AS, &tight) == 0);
+    LST_CHECK(getrlimit(RLIMIT_AS, &kept) == 0); // an emulator may leave it as it was
     for (int round = 0; round < 3; round++) {
         atomic_int sum = 0;
 
@@ -268,7 +269,7 @@ LST_TEST(parts_of_threads_that_cannot_be_started_are_done_by_the_caller)
     }
     LST_CHECK(setrlimit(RLIMIT_AS, &before) == 0);
     ls_log_set(LS_LOG_WARNING, NULL, NULL);
-    LST_CHECK(warnings == 1); // said once
+    LST_CHECK(warnings == (kept.rlim_cur == tight.rlim_cur)); // said once
     lsi_team_release(team);
     lsi_free(text);
 #else

@@ -5,6 +5,8 @@
 #include "ls_test.h"
 
 #include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define LONG_MS 60000 // a test that needs it hangs, it is not slow
@@ -164,14 +166,34 @@ LST_TEST(a_group_is_killed_with_what_its_leader_started)
     lsi_process_release(p);
 }
 
+/*
+ * Whether the system tells at once that there is no such program. Under an emulator whose
+ * vfork() is a fork() only the child's status does.
+ */
+static bool spawn_tells(void)
+{
+    char path[] = "/nowhere/program";
+    char *argv[] = {path, NULL};
+    int status = 0;
+    pid_t pid = 0;
+
+    if (posix_spawn(&pid, path, NULL, NULL, argv, NULL) != 0) {
+        return true;
+    }
+    LST_CHECK(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 127);
+    return false;
+}
+
 LST_TEST(a_program_that_is_not_there_is_named)
 {
     const char *argv[] = {"/nowhere/program", NULL}, *none[] = {NULL};
     ls_error err = LS_ERROR_INIT;
     lsi_process *p = NULL;
 
-    LST_FAILS(lsi_process_start(&(lsi_spawn){.argv = argv}, &p, &err), LS_NOT_FOUND, err,
-              "/nowhere/program");
+    if (spawn_tells()) {
+        LST_FAILS(lsi_process_start(&(lsi_spawn){.argv = argv}, &p, &err), LS_NOT_FOUND,
+                  err, "/nowhere/program");
+    }
     LST_FAILS(lsi_process_start(&(lsi_spawn){.argv = none}, &p, &err),
               LS_INVALID_ARGUMENT, err, "no program");
     LST_CHECK(p == NULL);

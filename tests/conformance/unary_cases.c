@@ -152,6 +152,7 @@ const op_entry op_entries_unary[] = {
         {COMPARE("u8[70001]{0,255}"), .p = {LS_F32}}, {COMPARE("i32[n]"), .p = {LS_F32}},
         {COMPARE("f[n]{-90,90}"), .p = {LS_I8}}, {COMPARE("f[70001]"), .p = {LS_BF16}},
         {COMPARE("bf16[n]"), .p = {LS_F32}}, {COMPARE("f16[n]"), .p = {LS_F32}},
+        {COMPARE("f[n]"), .p = {LS_F16}},
         {COMPARE("f[n]"), .p = {LS_F64}}, {COMPARE("bool[n]"), .p = {LS_F32}},
         {COMPARE("i64[n]"), .p = {LS_U16}}, {GRADIENT("f[3,5]"), .p = {LS_F64}},
         {BAD("null", "NULL"), .p = {LS_F32}}, {BAD("f32[2]", "dtype"), .p = {99}},

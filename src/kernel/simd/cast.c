@@ -92,6 +92,34 @@ static void f32_to_f16(void *to, const void *from, int64_t n)
         y[i] = lsi_f32_to_f16(x[i]);
     }
 }
+#elif defined(__aarch64__)
+static void f16_to_f32(void *to, const void *from, int64_t n)
+{
+    const uint16_t *x = from;
+    float *y = to;
+    int64_t i = 0;
+
+    for (; i + 4 <= n; i += 4) {
+        vst1q_f32(y + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(x + i))));
+    }
+    for (; i < n; i++) {
+        y[i] = lsi_f16_to_f32(x[i]);
+    }
+}
+
+static void f32_to_f16(void *to, const void *from, int64_t n)
+{
+    const float *x = from;
+    uint16_t *y = to;
+    int64_t i = 0;
+
+    for (; i + 4 <= n; i += 4) {
+        vst1_u16(y + i, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(x + i))));
+    }
+    for (; i < n; i++) {
+        y[i] = lsi_f32_to_f16(x[i]);
+    }
+}
 #else
 CONVERT(f16_to_f32, float, uint16_t, lsi_f16_to_f32(x[i]))
 CONVERT(f32_to_f16, uint16_t, float, lsi_f32_to_f16(x[i]))

@@ -13,19 +13,14 @@
  */
 LSI_INLINE vf vtail(const float *p, int64_t n)
 {
-#if defined(__AVX512F__)
+#if VW == 16
     return (vf)_mm512_maskz_loadu_ps((__mmask16)((1U << n) - 1U), p);
-#elif defined(__AVX2__)
+#elif VW == 8
     const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
 
     return (vf)_mm256_maskload_ps(p, (__m256i)(lane < vsplat_i((int32_t)n)));
 #else
-    vf v = {0};
-
-    for (int64_t i = 0; i < n; i++) {
-        v[i] = p[i];
-    }
-    return v;
+    return load_few(p, n);
 #endif
 }
 
@@ -35,10 +30,9 @@ LSI_INLINE vf vtail(const float *p, int64_t n)
  */
 LSI_INLINE void vtail_store(float *p, vf v, int64_t n)
 {
-#if defined(__AVX512F__)
+#if VW == 16
     _mm512_mask_storeu_ps(p, (__mmask16)((1U << n) - 1U), (__m512)v);
-#elif defined(__SSE2__)
-#if defined(__AVX2__)
+#elif VW == 8
     __m128 q = _mm256_castps256_ps128((__m256)v);
 
     if ((n & 4) != 0) {
@@ -46,9 +40,6 @@ LSI_INLINE void vtail_store(float *p, vf v, int64_t n)
         q = _mm256_extractf128_ps((__m256)v, 1);
         p += 4;
     }
-#else
-    __m128 q = (__m128)v;
-#endif
     if ((n & 2) != 0) {
         _mm_storel_pi((__m64 *)p, q);
         q = _mm_movehl_ps(q, q);
@@ -58,9 +49,7 @@ LSI_INLINE void vtail_store(float *p, vf v, int64_t n)
         _mm_store_ss(p, q);
     }
 #else
-    for (int64_t i = 0; i < n; i++) {
-        p[i] = v[i];
-    }
+    store_few(p, v, n);
 #endif
 }
 
@@ -77,9 +66,9 @@ LSI_INLINE vf vfirst(vf v, int64_t n, float other)
 
 LSI_INLINE vf vsqrt(vf x)
 {
-#if defined(__AVX512F__)
+#if VW == 16
     return (vf)_mm512_sqrt_ps((__m512)x);
-#elif defined(__AVX2__)
+#elif VW == 8
     return (vf)_mm256_sqrt_ps((__m256)x);
 #elif defined(__SSE2__)
     return (vf)_mm_sqrt_ps((__m128)x);

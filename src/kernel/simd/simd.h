@@ -12,10 +12,8 @@
 
 #if defined(__SSE2__)
 #include <immintrin.h>
-#endif
-
-#if defined(__SSE2__)
-#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #if defined(LSI_ISA_avx512)
@@ -102,7 +100,7 @@ LSI_INLINE vf vkeep(vf v)
 /* The lanes where `mask` is -1 from a, those where it is 0 from b. */
 LSI_INLINE vf vselect(vi mask, vf a, vf b)
 {
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if VW == 8
     return (vf)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)mask);
 #else
     return (vf)(((vi)a & mask) | ((vi)b & ~mask));
@@ -133,6 +131,40 @@ LSI_INLINE vf vmin(vf a, vf b)
     return vselect(a < b, a, b);
 }
 
+#if VW == 4
+/* vload_n() and vstore_n() below VW: a copy of that many bytes would be a call. */
+LSI_INLINE vf load_few(const float *p, int64_t n)
+{
+    vf v = {0};
+
+    if ((n & 2) != 0) {
+        v[0] = p[0];
+        v[1] = p[1];
+        if ((n & 1) != 0) {
+            v[2] = p[2];
+        }
+    } else if ((n & 1) != 0) {
+        v[0] = p[0];
+    }
+    return v;
+}
+
+LSI_INLINE void store_few(float *p, vf v, int64_t n)
+{
+    float last = v[0];
+
+    if ((n & 2) != 0) {
+        p[0] = v[0];
+        p[1] = v[1];
+        last = v[2];
+        p += 2;
+    }
+    if ((n & 1) != 0) {
+        *p = last;
+    }
+}
+#endif
+
 /* The first `n` (0 .. VW) floats at p, zeros in the other lanes; reads no more. */
 LSI_INLINE vf vload_n(const float *p, int64_t n)
 {
@@ -146,10 +178,7 @@ LSI_INLINE vf vload_n(const float *p, int64_t n)
 
     return (vf)_mm256_maskload_ps(p, (__m256i)(lane < vsplat_i((int32_t)n)));
 #else
-    vf v = {0};
-
-    memcpy(&v, p, (size_t)n * sizeof(float));
-    return v;
+    return load_few(p, n);
 #endif
 }
 
@@ -167,7 +196,7 @@ LSI_INLINE void vstore_n(float *p, vf v, int64_t n)
 
     _mm256_maskstore_ps(p, (__m256i)(lane < vsplat_i((int32_t)n)), (__m256)v);
 #else
-    memcpy(p, &v, (size_t)n * sizeof(float));
+    store_few(p, v, n);
 #endif
 }
 
