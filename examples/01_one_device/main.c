@@ -124,7 +124,7 @@ static ls_status train(struct problem *p, ls_error *err)
     for (int i = 1; i <= STEPS; i++) {
         LS_TRY(train_step(c, p, &loss, err));
         if (i == 1 || i % 50 == 0) {
-            printf("step %3d  loss %.4f\n", i, loss);
+            printf("step %3d  loss %.3f\n", i, loss);
         }
     }
 out:
