@@ -8,12 +8,12 @@
 enum { QUERY_BLOCK = 8 * GEMM_MR };
 
 struct job {
-    lsi_attention a;
+    lsi_queue queue; /* of blocks of queries, `run` of them at a time */
+    int64_t run;
     float *out, *lse, *scratch;
     int64_t rows; /* queries at a time */
     int64_t scratch_each;
-    lsi_queue queue; /* of blocks of queries, `run` of them at a time */
-    int64_t run;
+    lsi_attention a;
 };
 
 /* A member's scratch. */

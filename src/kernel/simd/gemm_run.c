@@ -10,14 +10,14 @@ enum { PIECES = 4 }; /* for each member, at most */
 #define LATE 0.06
 
 struct job {
+    lsi_queue queue; /* of pieces */
     const lsi_gemm *g;
     int64_t batch;
     void (*at)(const void *ctx, int64_t i, lsi_gemm *g);
     const void *ctx;
-    int by_batch, by_rows, by_cols; /* pieces in each direction */
-    lsi_queue queue;
     float *scratch;
     int64_t scratch_each;
+    int by_batch, by_rows, by_cols; /* pieces in each direction */
 };
 
 /*
