@@ -164,7 +164,9 @@ LST_TEST(D104_what_was_produced_and_not_consumed_is_saved)
         d[i] = ls_dataset_prefetch(ls_dataset_map(lst_range(10), count, &g, NULL), 4);
         LST_OK(ls_dataset_iterate(d[i], &it[i], NULL));
     }
-    for (int i = 0; i < 3; i++) {
+    LST_CHECK(lst_put_next(&first, it[0]));
+    LST_CHECK(wait_for(&g, 5)); // full: the producer is called again at half of it
+    for (int i = 0; i < 2; i++) {
         LST_CHECK(lst_put_next(&first, it[0]));
     }
     LST_CHECK(wait_for(&g, 7)); // three for us and four ahead: the producer is idle
