@@ -114,47 +114,6 @@ LST_TEST(a_position_among_records_can_be_saved_anywhere)
     lst_leave(&at);
 }
 
-/* The state is that of elements: it does not matter how they are held. */
-LST_TEST(asking_for_batches_asks_the_input_for_no_more_than_draws_need)
-{
-    ls_value *v = NULL, *one = NULL, *two = NULL;
-    ls_iterator *a = NULL, *b = NULL;
-    ls_error err = LS_ERROR_INIT;
-    lst_folder at;
-
-    lst_enter(&at);
-    files[0] = write_records(&at, "a", 9);
-    files[1] = write_records(&at, "b", 8);
-    files[2] = write_records(&at, "c", 5);
-    ls_dataset *d = ls_dataset_batch(shuffled(), 4);
-    ls_dataset *e = ls_dataset_batch(ls_dataset_unbatch(ls_dataset_batch(shuffled(), 1)),
-                                     4); // draws one by one
-    LST_OK(ls_dataset_iterate(d, &a, &err));
-    LST_OK(ls_dataset_iterate(e, &b, &err));
-    for (int i = 0; i < 2; i++) {
-        LST_OK(ls_iterator_next(a, &v, &err));
-        ls_value_release(v);
-        LST_OK(ls_iterator_next(b, &v, &err));
-        ls_value_release(v);
-    }
-    LST_OK(ls_iterator_save(a, &one, &err));
-    LST_OK(ls_iterator_save(b, &two, &err));
-    const size_t n = ls_tensor_bytes(ls_value_as_tensor(one));
-    const size_t m = ls_tensor_bytes(ls_value_as_tensor(two));
-    // The shuffle's part and what is above it end both states, before a sum of 8 bytes.
-    LST_CHECK(n > 200 && m > n && m - n < 200);
-    const char *x = ls_tensor_data(ls_value_as_tensor(one));
-    const char *y = ls_tensor_data(ls_value_as_tensor(two));
-    LST_CHECK(memcmp(x + n - 200, y + m - 200, 192) == 0);
-    ls_value_release(one);
-    ls_value_release(two);
-    ls_iterator_release(a);
-    ls_iterator_release(b);
-    ls_dataset_release(d);
-    ls_dataset_release(e);
-    lst_leave(&at);
-}
-
 /* Large enough to be copied past the caches. */
 LST_TEST(batches_of_shuffled_records_outlive_their_iterator)
 {
@@ -254,7 +213,6 @@ LST_TEST(a_batch_of_records_ends_before_the_one_that_is_damaged)
 
 LST_MAIN(LST_CASE(records_come_in_the_order_of_any_other_elements_failures_included),
          LST_CASE(a_position_among_records_can_be_saved_anywhere),
-         LST_CASE(asking_for_batches_asks_the_input_for_no_more_than_draws_need),
          LST_CASE(batches_of_shuffled_records_outlive_their_iterator),
          LST_CASE(every_allocation_of_a_shuffle_of_records_may_fail),
          LST_CASE(a_batch_of_records_ends_before_the_one_that_is_damaged))
