@@ -228,25 +228,10 @@ static void train_build(bench_model *m)
     cnn_build_with(m, 64);
 }
 
-/* [batch, tokens, width] to [batch, heads, tokens, width / heads]. */
-static ls_tensor *heads(pass *p, ls_tensor *x)
-{
-    static const int perm[] = {0, 2, 1, 3};
-
-    x = ls_reshape(p->c, x, LS_SHAPE(p->batch, TOKENS, HEADS, WIDTH / HEADS));
-    return ls_transpose(p->c, x, perm);
-}
-
 static ls_tensor *attend(pass *p, ls_tensor *x)
 {
-    static const int perm[] = {0, 2, 1, 3};
-    ls_tensor *q = heads(p, dense(p, x, LS_LINEAR));
-    ls_tensor *k = heads(p, dense(p, x, LS_LINEAR));
-    ls_tensor *v = heads(p, dense(p, x, LS_LINEAR));
-    ls_tensor *a = ls_attention(p->c, q, k, v, 0, true);
-
-    a = ls_reshape(p->c, ls_transpose(p->c, a, perm), LS_SHAPE(p->batch, TOKENS, WIDTH));
-    return dense(p, a, LS_LINEAR);
+    return dense(p, ls_self_attention(p->c, dense(p, x, LS_LINEAR), HEADS, 0, true),
+                 LS_LINEAR);
 }
 
 static ls_tensor *gpt_forward(pass *p)
@@ -273,9 +258,8 @@ static void gpt_build(bench_model *m)
     add(m, LS_SHAPE(TOKENS, WIDTH), ZEROS);
     for (int b = 0; b < BLOCKS; b++) {
         add_norm(m);
-        for (int i = 0; i < 4; i++) { // query, key, value, output
-            add_dense(m, WIDTH, WIDTH);
-        }
+        add_dense(m, WIDTH, 3 * WIDTH); // queries, keys, values
+        add_dense(m, WIDTH, WIDTH);
         add_norm(m);
         add_dense(m, WIDTH, INNER);
         add_dense(m, INNER, WIDTH);

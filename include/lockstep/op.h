@@ -232,6 +232,17 @@ LS_API ls_tensor *ls_attention(ls_context *c, ls_tensor *q, ls_tensor *k, ls_ten
                                double scale, bool causal);
 
 /*
+ * The same for `heads` heads side by side in the rows of one tensor: qkv [..., n, 3 *
+ * width] holds queries, keys and values, result [..., n, width]. One dense layer makes
+ * all three, and nothing is moved about between it and the next:
+ *
+ *     x = ls_dense(c, ls_self_attention(c, ls_dense(c, x, w, b, LS_LINEAR), 4, 0, true),
+ * ...)
+ */
+LS_API ls_tensor *ls_self_attention(ls_context *c, ls_tensor *qkv, int heads,
+                                    double scale, bool causal);
+
+/*
  * Pooling over windows of an image [n,h,w,c].
  */
 
@@ -422,6 +433,7 @@ LS_API void ls_split(ls_context *c, ls_tensor *x, const int64_t *sizes, size_t n
 #define ls_conv2d(c, ...) LS_PLACED(c, (ls_conv2d)((c), __VA_ARGS__))
 #define ls_depthwise_conv2d(c, ...) LS_PLACED(c, (ls_depthwise_conv2d)((c), __VA_ARGS__))
 #define ls_attention(c, ...) LS_PLACED(c, (ls_attention)((c), __VA_ARGS__))
+#define ls_self_attention(c, ...) LS_PLACED(c, (ls_self_attention)((c), __VA_ARGS__))
 #define ls_max_pool2d(c, ...) LS_PLACED(c, (ls_max_pool2d)((c), __VA_ARGS__))
 #define ls_avg_pool2d(c, ...) LS_PLACED(c, (ls_avg_pool2d)((c), __VA_ARGS__))
 #define ls_global_avg_pool2d(c, ...) LS_PLACED(c, (ls_global_avg_pool2d)((c), __VA_ARGS__))

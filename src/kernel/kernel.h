@@ -90,6 +90,7 @@ typedef struct lsi_pool_attrs {
 typedef struct lsi_attention_attrs {
     float scale; /* never 0 here */
     bool causal;
+    int heads; /* self_attention: side by side in a row; attention: 0 */
 } lsi_attention_attrs;
 typedef struct lsi_scalars_attrs { /* clip lo hi; leaky_relu slope; epsilon; rate */
     double a, b;

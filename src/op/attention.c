@@ -1,4 +1,7 @@
-/* Attention: softmax(q k' scale) v in one pass, the row attention and its gradient. */
+/*
+ * Attention: softmax(q k' scale) v in one pass. Two rows and their gradients: attention
+ * takes three tensors, self_attention one whose rows hold every head of all three.
+ */
 #include "op/op.h"
 
 #include "kernel/ref/ref.h"
@@ -88,10 +91,17 @@ static ls_status attention_shape(ls_op_call *k)
     return ls_op_set_output(k, 1, sum_dtype(k->in[0]), &s);
 }
 
+static bool is_like(const ls_tensor *t, const ls_shape *shape, ls_dtype dtype)
+{
+    const ls_shape own = lsi_shape(t);
+
+    return t->dtype == dtype && ls_shape_equal(&own, shape);
+}
+
 static ls_status attention_grad_shape(ls_op_call *k)
 {
-    const ls_shape q = lsi_shape(k->in[0]), out = lsi_shape(k->in[3]);
-    const ls_shape sums = lsi_shape(k->in[4]), g = lsi_shape(k->in[5]);
+    const ls_dtype dtype = (ls_dtype)k->in[0]->dtype;
+    const ls_shape q = lsi_shape(k->in[0]);
     ls_shape rows = q;
     ls_status st = check_attention(k);
 
@@ -99,9 +109,8 @@ static ls_status attention_grad_shape(ls_op_call *k)
         return st;
     }
     rows.ndim--;
-    if (!ls_shape_equal(&q, &out) || !ls_shape_equal(&q, &g) ||
-        !ls_shape_equal(&rows, &sums) || k->in[3]->dtype != k->in[0]->dtype ||
-        k->in[4]->dtype != sum_dtype(k->in[0]) || k->in[5]->dtype != k->in[0]->dtype) {
+    if (!is_like(k->in[3], &q, dtype) || !is_like(k->in[4], &rows, sum_dtype(k->in[0])) ||
+        !is_like(k->in[5], &q, dtype)) {
         return ls_op_fail(
             k, LS_INVALID_ARGUMENT,
             "queries %s, result %s, sums %s, gradient %s do not go together",
@@ -132,18 +141,124 @@ LSI_ROW(attention, 3, 3, 2, attention_shape, lsi_ref_attention, attention_gradie
  * and ls_softmax(). */
 LSI_ROW(attention_grad, 6, 6, 3, attention_grad_shape, lsi_ref_attention_grad, NULL);
 
-ls_tensor *(ls_attention)(ls_context *c, ls_tensor *q, ls_tensor *k, ls_tensor *v,
-                          double scale, bool causal)
+/* qkv [..., n, 3 * heads * d] */
+static ls_status check_beside(ls_op_call *k)
+{
+    const lsi_attention_attrs *at = k->attrs;
+    const ls_tensor *x = k->in[0];
+    const ls_status st = lsi_shape_same_float(k);
+
+    if (st != LS_OK) {
+        return st;
+    }
+    if (at->heads < 1) {
+        return ls_op_fail(k, LS_INVALID_ARGUMENT, "%d heads: there must be at least one",
+                          at->heads);
+    }
+    if (x->ndim < 2 || x->dims[x->ndim - 1] % (3 * (int64_t)at->heads) != 0) {
+        return ls_op_fail(k, LS_INVALID_ARGUMENT,
+                          "%s with %d heads: it must be [..., n, 3 * %d * d], for a row "
+                          "holds the queries of every head, then the keys, then the "
+                          "values",
+                          lsi_text_of(x).s, at->heads, at->heads);
+    }
+    return check_scale(k);
+}
+
+/* [..., n, heads * d], and the sums [..., heads, n]. */
+static void beside_shapes(const ls_tensor *qkv, int heads, ls_shape *out, ls_shape *sums)
+{
+    const int last = qkv->ndim - 1;
+
+    *out = lsi_shape(qkv);
+    *sums = *out;
+    out->dims[last] /= 3;
+    sums->dims[last] = sums->dims[last - 1];
+    sums->dims[last - 1] = heads;
+}
+
+static ls_status self_attention_shape(ls_op_call *k)
+{
+    const lsi_attention_attrs *at = k->attrs;
+    ls_status st = check_beside(k);
+    ls_shape out, sums;
+
+    if (st != LS_OK) {
+        return st;
+    }
+    beside_shapes(k->in[0], at->heads, &out, &sums);
+    st = ls_op_set_output(k, 0, (ls_dtype)k->in[0]->dtype, &out);
+    return st == LS_OK ? ls_op_set_output(k, 1, sum_dtype(k->in[0]), &sums) : st;
+}
+
+static ls_status self_attention_grad_shape(ls_op_call *k)
+{
+    const lsi_attention_attrs *at = k->attrs;
+    const ls_status st = check_beside(k);
+    ls_shape out, sums;
+
+    if (st != LS_OK) {
+        return st;
+    }
+    beside_shapes(k->in[0], at->heads, &out, &sums);
+    if (!is_like(k->in[1], &out, (ls_dtype)k->in[0]->dtype) ||
+        !is_like(k->in[2], &sums, sum_dtype(k->in[0])) ||
+        !is_like(k->in[3], &out, (ls_dtype)k->in[0]->dtype)) {
+        return ls_op_fail(k, LS_INVALID_ARGUMENT,
+                          "%s, result %s, sums %s, gradient %s do not go together",
+                          lsi_text_of(k->in[0]).s, lsi_text_of(k->in[1]).s,
+                          lsi_text_of(k->in[2]).s, lsi_text_of(k->in[3]).s);
+    }
+    return lsi_shape_same(k);
+}
+
+static void self_attention_gradient(ls_context *c, const ls_op_node *n,
+                                    ls_tensor *const *gout, ls_tensor **gin)
+{
+    ls_tensor *in[4] = {n->in[0], n->out[0], n->out[1], gout[0]};
+
+    ls_op_apply(c, &lsi_op_self_attention_grad, in, 4, n->attrs,
+                sizeof(lsi_attention_attrs), gin);
+}
+
+LSI_ROW(self_attention, 1, 1, 2, self_attention_shape, lsi_ref_attention,
+        self_attention_gradient);
+LSI_ROW(self_attention_grad, 4, 4, 1, self_attention_grad_shape, lsi_ref_attention_grad,
+        NULL);
+
+/* Attributes of both; scale 0: 1/sqrt(d). */
+static lsi_attention_attrs attrs_of(double scale, bool causal, int heads, int64_t d)
 {
     lsi_attention_attrs at;
 
     memset(&at, 0, sizeof at);
     at.scale = (float)scale;
     at.causal = causal;
+    at.heads = heads;
     if (at.scale == 0) {
-        const int64_t d = q != NULL && q->ndim > 0 ? q->dims[q->ndim - 1] : 0;
-
         at.scale = d > 0 ? (float)(1 / sqrt((double)d)) : 1;
     }
+    return at;
+}
+
+static int64_t last_dim(const ls_tensor *t)
+{
+    return t != NULL && t->ndim > 0 ? t->dims[t->ndim - 1] : 0;
+}
+
+ls_tensor *(ls_attention)(ls_context *c, ls_tensor *q, ls_tensor *k, ls_tensor *v,
+                          double scale, bool causal)
+{
+    const lsi_attention_attrs at = attrs_of(scale, causal, 0, last_dim(q));
+
     return lsi_op3(c, &lsi_op_attention, q, k, v, &at, sizeof at);
+}
+
+ls_tensor *(ls_self_attention)(ls_context *c, ls_tensor *qkv, int heads, double scale,
+                               bool causal)
+{
+    const int64_t d = heads > 0 ? last_dim(qkv) / 3 / heads : 0;
+    const lsi_attention_attrs at = attrs_of(scale, causal, heads, d);
+
+    return lsi_op1(c, &lsi_op_self_attention, qkv, &at, sizeof at);
 }

@@ -57,6 +57,48 @@ LST_TEST(attention_is_the_softmax_of_scores_times_the_values)
     lst_close(c, rt);
 }
 
+/* Part `part` of each row of qkv [b,n,3*width], as [b,heads,n,d]. */
+static ls_tensor *part_of(ls_context *c, ls_tensor *qkv, int64_t part, int64_t heads)
+{
+    static const int perm[] = {0, 2, 1, 3};
+    const int64_t b = ls_tensor_dim(qkv, 0), n = ls_tensor_dim(qkv, 1);
+    const int64_t width = ls_tensor_dim(qkv, 2) / 3;
+    const int64_t begin[] = {0, 0, part * width}, size[] = {b, n, width};
+    ls_tensor *x = ls_slice(c, qkv, begin, size);
+
+    return ls_transpose(c, ls_reshape(c, x, LS_SHAPE(b, n, heads, width / heads)), perm);
+}
+
+/* Self-attention with every head cut out and put back by hand. */
+static ls_tensor *by_hand(ls_context *c, ls_tensor *qkv, int64_t heads, double scale,
+                          bool causal)
+{
+    static const int perm[] = {0, 2, 1, 3};
+    const int64_t b = ls_tensor_dim(qkv, 0), n = ls_tensor_dim(qkv, 1);
+    ls_tensor *y = ls_attention(c, part_of(c, qkv, 0, heads), part_of(c, qkv, 1, heads),
+                                part_of(c, qkv, 2, heads), scale, causal);
+
+    return ls_reshape(c, ls_transpose(c, y, perm),
+                      LS_SHAPE(b, n, ls_tensor_dim(qkv, 2) / 3));
+}
+
+LST_TEST(self_attention_is_attention_over_heads_side_by_side)
+{
+    ls_runtime *rt;
+    ls_context *c = lst_open(&rt);
+    uint64_t seed = 4;
+
+    for (int64_t heads = 1; heads <= 3; heads++) {
+        ls_tensor *qkv = lst_random_f64(c, LS_SHAPE(2, 5, 3 * heads * 4), -1, 1, &seed);
+
+        LST_CHECK(same(ls_self_attention(c, qkv, (int)heads, 0.7, false),
+                       by_hand(c, qkv, heads, 0.7, false)));
+        LST_CHECK(same(ls_self_attention(c, qkv, (int)heads, 0, true),
+                       by_hand(c, qkv, heads, 0, true)));
+    }
+    lst_close(c, rt);
+}
+
 LST_TEST(the_logarithm_of_each_sum_is_kept)
 {
     ls_runtime *rt;
@@ -64,7 +106,7 @@ LST_TEST(the_logarithm_of_each_sum_is_kept)
     ls_tensor *in[3] = {F32(c, LS_SHAPE(2, 1), 1, 2), F32(c, LS_SHAPE(2, 1), 3, 4),
                         F32(c, LS_SHAPE(2, 1), 10, 20)};
     ls_tensor *outs[LSI_MAX_OUTPUTS] = {NULL};
-    lsi_attention_attrs at = {1, true};
+    lsi_attention_attrs at = {1, true, 0};
 
     ls_op_apply(c, &lsi_op_attention, in, 3, &at, sizeof at, outs);
     LST_CHECK(lst_holds(outs[1], LS_SHAPE(2), D(3, log(exp(6) + exp(8))), 1e-6));
@@ -120,7 +162,7 @@ LST_TEST(a_failed_allocation_fails_the_step_and_leaks_nothing)
 
     for (int64_t n = 1; n < 100; n++) {
         const struct operands o = operands_of(c, LS_SHAPE(2, 3, 2), LS_SHAPE(2, 3, 2));
-        const lsi_attention_attrs at = {1, false};
+        const lsi_attention_attrs at = {1, false, 0};
         ls_tensor *in[6] = {o.q, o.k, o.v, NULL, NULL, o.q};
         ls_tensor *outs[LSI_MAX_OUTPUTS] = {NULL};
         ls_error err = LS_ERROR_INIT;
@@ -147,7 +189,7 @@ LST_TEST(wrong_operands_are_named)
 {
     ls_runtime *rt;
     ls_context *c = lst_open(&rt);
-    lsi_attention_attrs at = {1, false};
+    lsi_attention_attrs at = {1, false, 0};
     ls_tensor *in[6];
 
 #define Q(...) ZEROS(c, LS_SHAPE(__VA_ARGS__))
@@ -176,10 +218,20 @@ LST_TEST(wrong_operands_are_named)
     }
     (void)ls_op_apply1(c, &lsi_op_attention_grad, in, 6, &at, sizeof at);
     LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "sums float32 (2, 3), gradient");
+    (void)ls_self_attention(c, Q(2, 10), 2, 0, false);
+    LST_STEP_FAILS(
+        c, LS_INVALID_ARGUMENT,
+        "self_attention: float32 (2, 10) with 2 heads: it must be [..., n, 3 * "
+        "2 * d]");
+    (void)ls_self_attention(c, Q(2, 12), 0, 0, false);
+    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "0 heads: there must be at least one");
+    (void)ls_self_attention(c, NULL, 2, 0, false);
+    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "input 0 is NULL");
     lst_close(c, rt);
 }
 
 LST_MAIN(LST_CASE(attention_is_the_softmax_of_scores_times_the_values),
+         LST_CASE(self_attention_is_attention_over_heads_side_by_side),
          LST_CASE(the_logarithm_of_each_sum_is_kept),
          LST_CASE(empty_batches_and_no_keys_give_nothing_and_zeros),
          LST_CASE(gradients_of_attention_agree_with_differences),

@@ -1,6 +1,8 @@
 /* Matrix products, convolutions, attention. */
 #include "op_cases.h"
 
+#include <math.h>
+
 /* p: transpose a, transpose b. */
 static void matmul_(ls_context *c, const op_entry *e, const op_case *k,
                     ls_tensor *const *in, size_t n, ls_tensor **out)
@@ -84,46 +86,50 @@ static void conv_filter_grad(ls_context *c, const op_entry *e, const op_case *k,
     ls_op_apply(c, lsi_op_table[e->op], in, n, &at, sizeof at, out);
 }
 
-/* p: causal; f: scale. By the row, so that the sums are compared, too. */
+/* p: causal, heads of self_attention; f: scale. */
+static lsi_attention_attrs attention_attrs(const op_case *k)
+{
+    lsi_attention_attrs at;
+
+    memset(&at, 0, sizeof at);
+    at.causal = k->p[0] != 0;
+    at.heads = (int)k->p[1];
+    at.scale = k->f[0] == 0 ? 0.5f : (float)k->f[0];
+    return at;
+}
+
+/* By the row, so that the sums are compared, too. */
 static void attention_(ls_context *c, const op_entry *e, const op_case *k,
                        ls_tensor *const *in, size_t n, ls_tensor **out)
 {
-    lsi_attention_attrs at;
+    const lsi_attention_attrs at = attention_attrs(k);
 
-    memset(&at, 0, sizeof at);
-    at.causal = k->p[0] != 0;
-    at.scale = k->f[0] == 0 ? 0.5f : (float)k->f[0];
     ls_op_apply(c, lsi_op_table[e->op], in, n, &at, sizeof at, out);
 }
 
-/* Inputs q, k, v, g: the result and its sums are computed first, as in a step. */
+/*
+ * Inputs q, k, v, g, or qkv, g: the result and its sums are computed first, as in a step.
+ * A bad case is handed to the row as it is.
+ */
 static void attention_grad_(ls_context *c, const op_entry *e, const op_case *k,
                             ls_tensor *const *in, size_t n, ls_tensor **out)
 {
-    ls_tensor *y[LSI_MAX_OUTPUTS] = {NULL};
-    lsi_attention_attrs at;
+    const bool self = e->op == LSI_OP_self_attention_grad;
+    const lsi_attention_attrs at = attention_attrs(k);
+    ls_tensor *y[LSI_MAX_OUTPUTS] = {NULL}, *all[6] = {NULL};
+    const size_t operands = self ? 1 : 3;
 
-    (void)n;
-    memset(&at, 0, sizeof at);
-    at.causal = k->p[0] != 0;
-    at.scale = 0.5f;
-    ls_op_apply(c, &lsi_op_attention, in, 3, &at, sizeof at, y);
-    ls_op_apply(c, lsi_op_table[e->op],
-                (ls_tensor *[]){in[0], in[1], in[2], y[0], y[1], in[3]}, 6, &at,
-                sizeof at, out);
-}
-
-/* The row alone, with inputs that need not fit. */
-static void attention_grad_or_row(ls_context *c, const op_entry *e, const op_case *k,
-                                  ls_tensor *const *in, size_t n, ls_tensor **out)
-{
-    const lsi_attention_attrs at = {0.5f, false};
-
-    if (k->kind == OP_BAD || n == 6) {
+    if (k->kind == OP_BAD) {
         ls_op_apply(c, lsi_op_table[e->op], in, n, &at, sizeof at, out);
-    } else {
-        attention_grad_(c, e, k, in, n, out);
+        return;
     }
+    ls_op_apply(c, self ? &lsi_op_self_attention : &lsi_op_attention, in, operands, &at,
+                sizeof at, y);
+    memcpy(all, in, operands * sizeof(*all));
+    all[operands] = y[0];
+    all[operands + 1] = y[1];
+    all[operands + 2] = in[operands];
+    ls_op_apply(c, lsi_op_table[e->op], all, operands + 3, &at, sizeof at, out);
 }
 
 /* clang-format off */
@@ -277,7 +283,7 @@ const op_entry op_entries_product[] = {
         {BAD("f32[2,3,4] f64[2,5,4] f32[2,5,4]", "dtypes")},
         {BAD("i32[2,3,4] i32[2,5,4] i32[2,5,4]", "int32")},
         {BAD("f32[4] f32[4] f32[4]", "queries")})},
-    {LSI_OP_attention_grad, attention_grad_or_row, SUM, NO_GRADIENT, .outputs = 3, CASES(
+    {LSI_OP_attention_grad, attention_grad_, SUM, NO_GRADIENT, .outputs = 3, CASES(
         {SHAPE("f32[2,3,4] f32[2,5,4] f32[2,5,4] f32[2,3,4]",
          "f32[2,3,4] f32[2,5,4] f32[2,5,4]")},
         {COMPARE("f[b,n,D] f[b,M,D] f[b,M,D] f[b,n,D]")},
@@ -286,6 +292,37 @@ const op_entry op_entries_product[] = {
         {COMPARE("f[4,70,64] f[4,129,64] f[4,129,64] f[4,70,64]")},
         {BAD("f32[2,3,4] f32[2,5,4] f32[2,5,4] f32[2,3,3] f32[2,3] f32[2,3,4]",
          "together")})},
+    {LSI_OP_self_attention, attention_, SUM, .outputs = 2, CASES(
+        {SHAPE("f32[2,3,24]", "f32[2,3,8] f32[2,4,3]"), .p = {0, 4}},
+        {SHAPE("f32[5,3]", "f32[5,1] f32[1,5]"), .p = {1, 1}},
+        {SHAPE("f32[0,3,12]", "f32[0,3,4] f32[0,2,3]"), .p = {1, 2}},
+        {SHAPE("f32[2,0,12]", "f32[2,0,4] f32[2,2,0]"), .p = {0, 2}},
+        {SHAPE("f32[2,3,0]", "f32[2,3,0] f32[2,2,3]"), .p = {0, 2}},
+        {COMPARE("f[b,n,15]"), .p = {0, 1}},
+        {COMPARE("f[b,n,24]"), .p = {1, 2}},
+        {COMPARE("f[2,3,n,96]"), .p = {1, 2}},
+        {COMPARE("f[2,70,198]"), .p = {1, 2}},
+        {COMPARE("f[2,300,99]"), .p = {0, 3}},
+        {COMPARE("f64[2,5,48]"), .p = {1, 2}},
+        {GRADIENT("f[2,3,12]"), .p = {0, 2}},
+        {GRADIENT("f[4,18]"), .p = {1, 3}},
+        {BAD("f32[2,3,10]", "3 * 2 * d"), .p = {0, 2}},
+        {BAD("f32[2,3,9]", "0 heads"), .p = {0, 0}},
+        {BAD("f32[2,3,9]", "-1 heads"), .p = {0, -1}},
+        {BAD("f32[12]", "[..., n,"), .p = {0, 2}},
+        {BAD("f32[2,12]", "finite"), .p = {0, 2}, .f = {NAN}},
+        {BAD("i32[2,12]", "int32"), .p = {0, 2}})},
+    {LSI_OP_self_attention_grad, attention_grad_, SUM, NO_GRADIENT, CASES(
+        {SHAPE("f32[2,3,24] f32[2,3,8]", "f32[2,3,24]"), .p = {0, 4}},
+        {SHAPE("f32[2,0,24] f32[2,0,8]", "f32[2,0,24]"), .p = {1, 4}},
+        {COMPARE("f[b,n,15] f[b,n,5]"), .p = {0, 1}},
+        {COMPARE("f[b,n,24] f[b,n,8]"), .p = {1, 2}},
+        {COMPARE("f[2,70,198] f[2,70,66]"), .p = {1, 2}},
+        {COMPARE("f[2,300,99] f[2,300,33]"), .p = {0, 3}},
+        {BAD("f32[2,12] f32[2,4] f32[2,2] f32[2,3]", "together"), .p = {0, 2}},
+        {BAD("f32[2,12] f32[2,4] f32[2,3] f32[2,4]", "together"), .p = {0, 2}},
+        {BAD("f32[2,12] f32[2,4] f32[2,2] f64[2,4]", "together"), .p = {0, 2}},
+        {BAD("f32[2,10] f32[2,4] f32[2,2] f32[2,4]", "3 * 2 * d"), .p = {0, 2}})},
 };
 /* clang-format on */
 const size_t op_count_product = LSI_COUNT_OF(op_entries_product);

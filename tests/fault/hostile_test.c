@@ -292,6 +292,10 @@ LST_TEST(null_lists_and_tensors_of_operations_are_refused_with_the_place)
     REFUSED("depthwise_conv2d", ls_depthwise_conv2d(c, NULL, NULL, NULL, NULL));
     REFUSED("attention", ls_attention(c, NULL, NULL, NULL, 0, false));
     REFUSED("attention", ls_attention(c, ones(2, 2), ones(2, 2), ones(2, 2), NAN, false));
+    REFUSED("self_attention", ls_self_attention(c, NULL, 1, 0, false));
+    REFUSED("self_attention", ls_self_attention(c, ones(2, 3), INT_MAX, 0, false));
+    REFUSED("self_attention", ls_self_attention(c, ones(2, 3), INT_MIN, 0, false));
+    REFUSED("self_attention", ls_self_attention(c, ones(2, 3), 1, NAN, false));
     REFUSED("max_pool2d", ls_max_pool2d(c, NULL, NULL));
     REFUSED("global_avg_pool2d", ls_global_avg_pool2d(c, NULL));
     REFUSED("global_max_pool2d", ls_global_max_pool2d(c, NULL));

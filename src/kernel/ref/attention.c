@@ -2,45 +2,45 @@
  * softmax(q k' scale) v, a row of q at a time. The logarithm of each row's sum is kept,
  * so that the gradient finds its probabilities again without a maximum.
  */
+#include "kernel/attention.h"
 #include "kernel/ref/element.h"
 #include "kernel/ref/ref.h"
 
-struct sizes {
-    int64_t batch, n, m, d;
+/* Row i of a head, element by element as doubles. */
+struct row {
+    const void *data;
+    int64_t at;
 };
 
-static struct sizes sizes_of(const ls_tensor *q, const ls_tensor *k)
+static struct row row_of(const lsi_heads *x, int64_t head, int64_t i)
 {
-    struct sizes s = {1, q->dims[q->ndim - 2], k->dims[k->ndim - 2],
-                      q->dims[q->ndim - 1]};
-
-    for (int a = 0; a + 2 < q->ndim; a++) {
-        s.batch *= q->dims[a];
-    }
-    return s;
+    return (struct row){x->data, lsi_head_at(x, head, i)};
 }
 
-LSI_INLINE double dot(const void *a, int64_t a0, const void *b, int64_t b0, int64_t size,
-                      ls_dtype d)
+LSI_INLINE double get(struct row r, int64_t i, ls_dtype d)
+{
+    return lsi_get(r.data, d, r.at + i);
+}
+
+LSI_INLINE double dot(struct row a, struct row b, int64_t size, ls_dtype d)
 {
     double sum = 0;
 
     for (int64_t i = 0; i < size; i++) {
-        sum += lsi_get(a, d, a0 + i) * lsi_get(b, d, b0 + i);
+        sum += get(a, i, d) * get(b, i, d);
     }
     return sum;
 }
 
 /* Probabilities of one row into p[0..seen-1]; returns the logarithm of its sum. */
-LSI_INLINE double row_softmax(const ls_op_call *k, int64_t q0, int64_t k0, int64_t seen,
-                              int64_t size, double *p, ls_dtype d)
+LSI_INLINE double row_softmax(const lsi_attention *a, int64_t head, int64_t i,
+                              int64_t seen, double *p, ls_dtype d)
 {
-    const lsi_attention_attrs *at = k->attrs;
     double top = -INFINITY, sum = 0;
 
     for (int64_t j = 0; j < seen; j++) {
-        p[j] = dot(k->in[0]->data, q0, k->in[1]->data, k0 + j * size, size, d) *
-               (double)at->scale;
+        p[j] = dot(row_of(&a->q, head, i), row_of(&a->k, head, j), a->d, d) *
+               (double)a->scale;
         top = p[j] > top ? p[j] : top;
     }
     for (int64_t j = 0; j < seen; j++) {
@@ -55,27 +55,26 @@ LSI_INLINE double row_softmax(const ls_op_call *k, int64_t q0, int64_t k0, int64
 
 LSI_INLINE ls_status attention(ls_op_call *k, ls_dtype d)
 {
-    const lsi_attention_attrs *at = k->attrs;
-    const struct sizes s = sizes_of(k->in[0], k->in[1]);
-    const ls_dtype stat = (ls_dtype)k->out[1]->dtype;
-    double *p = lsi_alloc((size_t)s.m + 1, sizeof(double));
+    const lsi_attention a = lsi_attention_of(k, false);
+    double *p = lsi_alloc((size_t)a.keys + 1, sizeof(double));
 
     if (p == NULL) {
-        return lsi_fail_memory(k->err, "attention", ((size_t)s.m + 1) * sizeof(double));
+        return lsi_fail_memory(k->err, "attention",
+                               ((size_t)a.keys + 1) * sizeof(double));
     }
-    for (int64_t row = 0; row < s.batch * s.n; row++) {
-        const int64_t k0 = row / s.n * s.m * s.d;
-        const int64_t seen = at->causal ? row % s.n + 1 : s.m;
+    for (int64_t row = 0; row < a.heads * a.n; row++) {
+        const int64_t head = row / a.n, i = row % a.n;
+        const int64_t seen = a.causal ? i + 1 : a.keys;
 
-        lsi_put(k->out[1]->data, stat, row,
-                row_softmax(k, row * s.d, k0, seen, s.d, p, d));
-        for (int64_t t = 0; t < s.d; t++) {
+        lsi_put(a.lse->data, (ls_dtype)a.lse->dtype, row,
+                row_softmax(&a, head, i, seen, p, d));
+        for (int64_t t = 0; t < a.d; t++) {
             double sum = 0;
 
             for (int64_t j = 0; j < seen; j++) {
-                sum += p[j] * lsi_get(k->in[2]->data, d, k0 + j * s.d + t);
+                sum += p[j] * get(row_of(&a.v, head, j), t, d);
             }
-            lsi_put(k->out[0]->data, d, row * s.d + t, sum);
+            lsi_put(a.out.data, d, lsi_head_at(&a.out, head, i) + t, sum);
         }
     }
     lsi_free(p);
@@ -87,51 +86,51 @@ ls_status lsi_ref_attention(ls_op_call *k)
     return LSI_EACH_FLOAT(attention, k);
 }
 
-/* Sums of one batch: dk and dv of m rows, dq of one. */
+/* Sums of one head: dk and dv of all keys, dq of one query. */
 struct sums {
     double *dk, *dv, *dq;
 };
 
-/* Adds what row `row` of q gives: dq complete, dk and dv in part. */
-LSI_INLINE void add_row(const ls_op_call *k, const struct sizes *s, int64_t row,
+/* Adds what query i gives: dq complete, dk and dv in part. */
+LSI_INLINE void add_row(const lsi_attention *a, int64_t head, int64_t i,
                         const struct sums *sums, ls_dtype d)
 {
-    const lsi_attention_attrs *at = k->attrs;
-    const void *q = k->in[0]->data, *keys = k->in[1]->data, *v = k->in[2]->data;
-    const void *g = k->in[5]->data;
-    const int64_t q0 = row * s->d, k0 = row / s->n * s->m * s->d;
-    const int64_t seen = at->causal ? row % s->n + 1 : s->m;
-    const double lse = lsi_get(k->in[4]->data, (ls_dtype)k->in[4]->dtype, row);
-    const double mean = dot(g, q0, k->in[3]->data, q0, s->d, d);
+    const struct row q = row_of(&a->q, head, i), g = row_of(&a->g, head, i);
+    const int64_t seen = a->causal ? i + 1 : a->keys;
+    const double lse = lsi_get(a->lse->data, (ls_dtype)a->lse->dtype, head * a->n + i);
+    const double mean = dot(g, row_of(&a->out, head, i), a->d, d);
 
     for (int64_t j = 0; j < seen; j++) {
-        const int64_t kj = k0 + j * s->d;
-        const double scale = (double)at->scale;
-        const double p = exp(dot(q, q0, keys, kj, s->d, d) * scale - lse);
-        const double ds = p * (dot(g, q0, v, kj, s->d, d) - mean) * scale;
+        const struct row key = row_of(&a->k, head, j), v = row_of(&a->v, head, j);
+        const double scale = (double)a->scale;
+        const double p = exp(dot(q, key, a->d, d) * scale - lse);
+        const double ds = p * (dot(g, v, a->d, d) - mean) * scale;
 
-        for (int64_t t = 0; t < s->d; t++) {
-            sums->dq[t] += ds * lsi_get(keys, d, kj + t);
-            sums->dk[j * s->d + t] += ds * lsi_get(q, d, q0 + t);
-            sums->dv[j * s->d + t] += p * lsi_get(g, d, q0 + t);
+        for (int64_t t = 0; t < a->d; t++) {
+            sums->dq[t] += ds * get(key, t, d);
+            sums->dk[j * a->d + t] += ds * get(q, t, d);
+            sums->dv[j * a->d + t] += p * get(g, t, d);
         }
     }
 }
 
-/* Rounds `count` sums into `to` and makes them 0 again. */
-LSI_INLINE void flush(double *sums, void *to, int64_t at, int64_t count, ls_dtype d)
+/* Rounds the sums of `rows` rows from row i on and makes them 0 again. */
+LSI_INLINE void flush(double *sums, const lsi_heads *to, int64_t head, int64_t i,
+                      int64_t rows, int64_t size, ls_dtype d)
 {
-    for (int64_t i = 0; i < count; i++) {
-        lsi_put(to, d, at + i, sums[i]);
-        sums[i] = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t t = 0; t < size; t++) {
+            lsi_put(to->data, d, lsi_head_at(to, head, i + r) + t, sums[r * size + t]);
+            sums[r * size + t] = 0;
+        }
     }
 }
 
 LSI_INLINE ls_status attention_grad(ls_op_call *k, ls_dtype d)
 {
-    const struct sizes s = sizes_of(k->in[0], k->in[1]);
-    const int64_t keys = s.m * s.d;
-    const size_t room = (size_t)(2 * keys + s.d);
+    const lsi_attention a = lsi_attention_of(k, true);
+    const int64_t keys = a.keys * a.d;
+    const size_t room = (size_t)(2 * keys + a.d);
     double *all = lsi_alloc(room, sizeof(double));
     struct sums sums;
 
@@ -139,13 +138,13 @@ LSI_INLINE ls_status attention_grad(ls_op_call *k, ls_dtype d)
         return lsi_fail_memory(k->err, "attention_grad", room * sizeof(double));
     }
     sums = (struct sums){all, all + keys, all + 2 * keys};
-    for (int64_t b = 0; b < s.batch; b++) {
-        for (int64_t row = b * s.n; row < (b + 1) * s.n; row++) {
-            add_row(k, &s, row, &sums, d);
-            flush(sums.dq, k->out[0]->data, row * s.d, s.d, d);
+    for (int64_t head = 0; head < a.heads; head++) {
+        for (int64_t i = 0; i < a.n; i++) {
+            add_row(&a, head, i, &sums, d);
+            flush(sums.dq, &a.dq, head, i, 1, a.d, d);
         }
-        flush(sums.dk, k->out[1]->data, b * keys, keys, d);
-        flush(sums.dv, k->out[2]->data, b * keys, keys, d);
+        flush(sums.dk, &a.dk, head, 0, a.keys, a.d, d);
+        flush(sums.dv, &a.dv, head, 0, a.keys, a.d, d);
     }
     lsi_free(all);
     return LS_OK;

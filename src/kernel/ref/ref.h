@@ -108,8 +108,9 @@ ls_status lsi_ref_max_pool2d_grad(ls_op_call *k);      /* g index -> dx */
 ls_status lsi_ref_max_pool2d_grad_grad(ls_op_call *k); /* of dx, index -> of g */
 ls_status lsi_ref_avg_pool2d(ls_op_call *k);           /* x -> y */
 ls_status lsi_ref_avg_pool2d_grad(ls_op_call *k);      /* g -> dx */
-ls_status lsi_ref_attention(ls_op_call *k);            /* q k v -> out lse */
-ls_status lsi_ref_attention_grad(ls_op_call *k);       /* q k v out lse g -> dq dk dv */
+/* And self_attention, where one qkv stands for q k v: kernel/attention.h. */
+ls_status lsi_ref_attention(ls_op_call *k);      /* q k v -> out lse */
+ls_status lsi_ref_attention_grad(ls_op_call *k); /* q k v out lse g -> dq dk dv */
 ls_status lsi_ref_softmax(ls_op_call *k);
 ls_status lsi_ref_log_softmax(ls_op_call *k);
 ls_status lsi_ref_softmax_grad(ls_op_call *k);     /* g y -> dx */

@@ -10,7 +10,7 @@ enum { QUERY_BLOCK = 8 * GEMM_MR };
 struct job {
     lsi_queue queue; /* of blocks of queries, `run` of them at a time */
     int64_t run;
-    float *out, *lse, *scratch;
+    float *scratch;
     int64_t rows; /* queries at a time */
     int64_t scratch_each;
     lsi_attention a;
@@ -30,8 +30,8 @@ static lsi_gemm score_product(const lsi_attention *a)
         .m = 1,
         .n = KEY_BLOCK,
         .k = a->d,
-        .a = {.ld = a->d},
-        .b = {.ld = a->d, .transposed = true},
+        .a = {.ld = a->q.row},
+        .b = {.ld = a->k.row, .transposed = true},
         .ldc = SCORE_LD,
     };
 }
@@ -40,11 +40,11 @@ static lsi_gemm value_product(const lsi_attention *a)
 {
     return (lsi_gemm){
         .m = 1,
-        .n = a->dv,
+        .n = a->d,
         .k = KEY_BLOCK,
         .a = {.ld = SCORE_LD},
-        .b = {.ld = a->dv},
-        .ldc = a->dv,
+        .b = {.ld = a->v.row},
+        .ldc = a->out.row,
     };
 }
 
@@ -56,12 +56,12 @@ static int64_t lay_out(const struct job *j, float *base, struct space *w)
     const int64_t keys = (a->keys + KEY_BLOCK - 1) / KEY_BLOCK * KEY_BLOCK;
     const int64_t sizes[] = {
         aligned_floats(LSI_SIMD(gemm_packed)(a->d, keys)),
-        aligned_floats(LSI_SIMD(gemm_packed)(keys, a->dv)),
+        aligned_floats(LSI_SIMD(gemm_packed)(keys, a->d)),
         j->rows * SCORE_LD,
         aligned_floats(j->rows),
         aligned_floats(j->rows),
         LSI_MAX(LSI_SIMD(gemm_scratch)(&s, j->rows, KEY_BLOCK),
-                LSI_SIMD(gemm_scratch)(&v, j->rows, a->dv)),
+                LSI_SIMD(gemm_scratch)(&v, j->rows, a->d)),
     };
     float **const parts[] = {&w->keys,    &w->values, &w->scores,
                              &w->largest, &w->sum,    &w->rest};
@@ -76,15 +76,15 @@ static int64_t lay_out(const struct job *j, float *base, struct space *w)
 
 static void pack_head(const lsi_attention *a, int64_t head, const struct space *w)
 {
-    const lsi_matrix k = {a->k + head * a->keys * a->d, a->d, true, NULL};
+    const lsi_matrix k = {head_row(&a->k, head, 0), a->k.row, true, NULL};
 
     LSI_SIMD(gemm_pack)(&k, a->d, a->keys, 0, a->keys, w->keys);
     for (int64_t key = 0; key < a->keys; key += KEY_BLOCK) {
-        const lsi_matrix v = {a->v + (head * a->keys + key) * a->dv, a->dv, false, NULL};
+        const lsi_matrix v = {head_row(&a->v, head, key), a->v.row, false, NULL};
 
         LSI_SIMD(gemm_pack)
-        (&v, LSI_MIN(KEY_BLOCK, a->keys - key), a->dv, 0, a->dv,
-         w->values + key * LSI_SIMD(gemm_packed)(1, a->dv));
+        (&v, LSI_MIN(KEY_BLOCK, a->keys - key), a->d, 0, a->d,
+         w->values + key * LSI_SIMD(gemm_packed)(1, a->d));
     }
 }
 
@@ -158,7 +158,7 @@ static void soften(const struct job *j, const struct space *w, int64_t i0, int64
             const float shrink = expf(before - now);
 
             w->sum[r] *= shrink;
-            scale_floats(out + r * j->a.dv, j->a.dv, shrink);
+            scale_floats(out + r * j->a.out.row, j->a.d, shrink);
         }
         w->sum[r] += exp_row(row, n, width, now);
     }
@@ -170,14 +170,14 @@ static void attend(const struct job *j, const struct space *w, int64_t head, int
 {
     const lsi_attention *a = &j->a;
     const int64_t end = a->causal ? LSI_MIN(i0 + rows, a->keys) : a->keys;
-    float *out = j->out + (head * a->n + i0) * a->dv;
+    float *out = head_row(&a->out, head, i0), *lse = a->lse->data;
     lsi_gemm s = score_product(a), v = value_product(a);
 
     for (int64_t r = 0; r < rows; r++) {
         w->largest[r] = -INFINITY;
         w->sum[r] = 0.0F;
     }
-    s.a.data = a->q + (head * a->n + i0) * a->d;
+    s.a.data = head_row(&a->q, head, i0);
     s.c = w->scores;
     v.a.data = w->scores;
     v.c = out;
@@ -193,13 +193,13 @@ static void attend(const struct job *j, const struct space *w, int64_t head, int
         soften(j, w, i0, rows, key, width, out);
         v.k = width;
         v.depth = block;
-        v.panels = w->values + key * LSI_SIMD(gemm_packed)(1, a->dv);
+        v.panels = w->values + key * LSI_SIMD(gemm_packed)(1, a->d);
         v.accumulate = key > 0;
-        LSI_SIMD(gemm_block)(&v, 0, rows, 0, a->dv, w->rest);
+        LSI_SIMD(gemm_block)(&v, 0, rows, 0, a->d, w->rest);
     }
     for (int64_t r = 0; r < rows; r++) {
-        scale_floats(out + r * a->dv, a->dv, 1.0F / w->sum[r]);
-        j->lse[head * a->n + i0 + r] = w->largest[r] + logf(w->sum[r]);
+        scale_floats(out + r * a->out.row, a->d, 1.0F / w->sum[r]);
+        lse[head * a->n + i0 + r] = w->largest[r] + logf(w->sum[r]);
     }
 }
 
@@ -228,21 +228,18 @@ static void attend_part(void *arg, int part, int parts)
 
 ls_status LSI_SIMD(attention)(ls_op_call *k)
 {
-    struct job j = {.out = k->out[0]->data, .lse = k->out[1]->data};
+    struct job j = {.a = lsi_attention_of(k, false)};
     struct space unused = {0};
     size_t bytes = 0;
     int64_t blocks = 0, pieces = 0;
     int parts = 1;
 
-    if (!lsi_all_f32(k) || k->in[0]->count == 0 || k->in[1]->count == 0 ||
-        k->in[2]->count == 0) {
+    if (!lsi_all_f32(k) || k->out[0]->count == 0 || j.a.keys == 0) {
         return LS_UNIMPLEMENTED;
     }
-    j.a = attention_of(k);
-    j.a.heads = k->in[0]->count / (j.a.n * j.a.d);
     j.rows = query_block(j.a.n, QUERY_BLOCK);
     blocks = (j.a.n + j.rows - 1) / j.rows;
-    parts = lsi_parts(k, k->in[0]->count * j.a.keys / VW / 2);
+    parts = lsi_parts(k, k->out[0]->count * j.a.keys / VW / 2);
     // Whole heads, each packed once, if there are enough of them.
     j.run = j.a.heads >= 4 * (int64_t)parts ? blocks : 1;
     pieces = j.a.heads * blocks / j.run;

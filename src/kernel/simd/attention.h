@@ -1,36 +1,16 @@
 /* What attention and its gradient share. */
 #ifndef LSI_SIMD_ATTENTION_H
 #define LSI_SIMD_ATTENTION_H
+#include "kernel/attention.h"
 #include "kernel/simd/gemm.h"
 #include "kernel/simd/math.h"
 
 /* Scores are computed for at most this many keys at a time. */
 enum { KEY_BLOCK = 256, SCORE_LD = KEY_BLOCK + 16 };
 
-/* q [heads,n,d], k [heads,keys,d], v [heads,keys,dv]; "heads" are all leading axes. */
-typedef struct lsi_attention {
-    int64_t heads, n, keys, d, dv;
-    float scale;
-    bool causal;
-    const float *q, *k, *v;
-} lsi_attention;
-
-LSI_INLINE lsi_attention attention_of(const ls_op_call *k)
+LSI_INLINE float *head_row(const lsi_heads *x, int64_t head, int64_t i)
 {
-    const lsi_attention_attrs *at = k->attrs;
-    const ls_tensor *q = k->in[0], *keys = k->in[1], *v = k->in[2];
-
-    return (lsi_attention){
-        .n = q->dims[q->ndim - 2],
-        .d = q->dims[q->ndim - 1],
-        .keys = keys->dims[keys->ndim - 2],
-        .dv = v->dims[v->ndim - 1],
-        .scale = at->scale,
-        .causal = at->causal,
-        .q = q->data,
-        .k = keys->data,
-        .v = v->data,
-    };
+    return (float *)x->data + lsi_head_at(x, head, i);
 }
 
 /* Queries at a time: `n` in equal parts of at most `most`, whole tiles. */

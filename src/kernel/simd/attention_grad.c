@@ -12,8 +12,7 @@ enum { QUERY_BLOCK = VW == 4 ? 64 : 96 };
 
 struct job {
     lsi_attention a;
-    const float *out, *lse, *gout;
-    float *dq, *dk, *dv, *scratch;
+    float *scratch;
     int64_t rows; /* queries at a time */
     int64_t scratch_each;
     lsi_queue heads;
@@ -41,23 +40,33 @@ struct products {
 static struct products products_of(const lsi_attention *a, int64_t rows)
 {
     return (struct products){
-        .weights =
-            {.m = rows, .n = KEY_BLOCK, .k = a->d, .a = {.ld = a->d}, .ldc = SCORE_LD},
-        .scores =
-            {.m = rows, .n = KEY_BLOCK, .k = a->dv, .a = {.ld = a->dv}, .ldc = SCORE_LD},
+        .weights = {.m = rows,
+                    .n = KEY_BLOCK,
+                    .k = a->d,
+                    .a = {.ld = a->q.row},
+                    .ldc = SCORE_LD},
+        .scores = {.m = rows,
+                   .n = KEY_BLOCK,
+                   .k = a->d,
+                   .a = {.ld = a->g.row},
+                   .ldc = SCORE_LD},
         .dv = {.m = KEY_BLOCK,
-               .n = a->dv,
+               .n = a->d,
                .k = rows,
                .a = {.ld = SCORE_LD, .transposed = true},
-               .ldc = a->dv,
+               .ldc = a->dv.row,
                .accumulate = true},
         .dk = {.m = KEY_BLOCK,
                .n = a->d,
                .k = rows,
                .a = {.ld = SCORE_LD, .transposed = true},
-               .ldc = a->d,
+               .ldc = a->dk.row,
                .accumulate = true},
-        .dq = {.m = rows, .n = a->d, .k = KEY_BLOCK, .a = {.ld = SCORE_LD}, .ldc = a->d},
+        .dq = {.m = rows,
+               .n = a->d,
+               .k = KEY_BLOCK,
+               .a = {.ld = SCORE_LD},
+               .ldc = a->dq.row},
     };
 }
 
@@ -80,10 +89,10 @@ static int64_t lay_out(const struct job *j, float *base, struct space *w)
     const int64_t keys = (a->keys + KEY_BLOCK - 1) / KEY_BLOCK * KEY_BLOCK;
     const int64_t sizes[] = {
         aligned_floats(LSI_SIMD(gemm_packed)(a->d, keys)),
-        aligned_floats(LSI_SIMD(gemm_packed)(a->dv, keys)),
+        aligned_floats(LSI_SIMD(gemm_packed)(a->d, keys)),
         aligned_floats(LSI_SIMD(gemm_packed)(keys, a->d)),
         aligned_floats(LSI_SIMD(gemm_packed)(j->rows, a->d)),
-        aligned_floats(LSI_SIMD(gemm_packed)(j->rows, a->dv)),
+        aligned_floats(LSI_SIMD(gemm_packed)(j->rows, a->d)),
         j->rows * SCORE_LD,
         j->rows * SCORE_LD,
         aligned_floats(j->rows),
@@ -103,14 +112,13 @@ static int64_t lay_out(const struct job *j, float *base, struct space *w)
 
 static void pack_head(const lsi_attention *a, int64_t head, const struct space *w)
 {
-    const float *keys = a->k + head * a->keys * a->d;
-    const lsi_matrix k = {keys, a->d, true, NULL};
-    const lsi_matrix v = {a->v + head * a->keys * a->dv, a->dv, true, NULL};
+    const lsi_matrix k = {head_row(&a->k, head, 0), a->k.row, true, NULL};
+    const lsi_matrix v = {head_row(&a->v, head, 0), a->v.row, true, NULL};
 
     LSI_SIMD(gemm_pack)(&k, a->d, a->keys, 0, a->keys, w->keys);
-    LSI_SIMD(gemm_pack)(&v, a->dv, a->keys, 0, a->keys, w->values);
+    LSI_SIMD(gemm_pack)(&v, a->d, a->keys, 0, a->keys, w->values);
     for (int64_t key = 0; key < a->keys; key += KEY_BLOCK) {
-        const lsi_matrix rows = {keys + key * a->d, a->d, false, NULL};
+        const lsi_matrix rows = {head_row(&a->k, head, key), a->k.row, false, NULL};
 
         LSI_SIMD(gemm_pack)
         (&rows, LSI_MIN(KEY_BLOCK, a->keys - key), a->d, 0, a->d,
@@ -153,39 +161,38 @@ static void meet(const struct job *j, const struct space *w, int64_t head, int64
                  int64_t rows, int64_t key, int64_t width)
 {
     const lsi_attention *a = &j->a;
-    const int64_t first = head * a->n + i0, first_key = head * a->keys + key;
+    const float *lse = (const float *)a->lse->data + head * a->n + i0;
     struct products p = products_of(a, rows);
 
     p.weights.n = width;
-    p.weights.a.data = a->q + first * a->d;
+    p.weights.a.data = head_row(&a->q, head, i0);
     p.weights.panels = w->keys + key * a->d;
     p.weights.c = w->weights;
     LSI_SIMD(gemm_block)(&p.weights, 0, rows, 0, width, w->rest);
     p.scores.n = width;
-    p.scores.a.data = j->gout + first * a->dv;
-    p.scores.panels = w->values + key * a->dv;
+    p.scores.a.data = head_row(&a->g, head, i0);
+    p.scores.panels = w->values + key * a->d;
     p.scores.c = w->scores;
     LSI_SIMD(gemm_block)(&p.scores, 0, rows, 0, width, w->rest);
     for (int64_t r = 0; r < rows; r++) {
         soften_row(w->weights + r * SCORE_LD, w->scores + r * SCORE_LD,
-                   visible(a, i0 + r, key, width), width, a->scale, j->lse[first + r],
-                   w->dots[r]);
+                   visible(a, i0 + r, key, width), width, a->scale, lse[r], w->dots[r]);
     }
     p.dv.m = width;
     p.dv.a.data = w->weights;
     p.dv.panels = w->gradient;
-    p.dv.c = j->dv + first_key * a->dv;
-    LSI_SIMD(gemm_block)(&p.dv, 0, width, 0, a->dv, w->rest);
+    p.dv.c = head_row(&a->dv, head, key);
+    LSI_SIMD(gemm_block)(&p.dv, 0, width, 0, a->d, w->rest);
     p.dk.m = width;
     p.dk.a.data = w->scores;
     p.dk.panels = w->queries;
-    p.dk.c = j->dk + first_key * a->d;
+    p.dk.c = head_row(&a->dk, head, key);
     LSI_SIMD(gemm_block)(&p.dk, 0, width, 0, a->d, w->rest);
     p.dq.k = width;
     p.dq.depth = LSI_MIN(KEY_BLOCK, a->keys - key);
     p.dq.a.data = w->scores;
     p.dq.panels = w->key_rows + key * LSI_SIMD(gemm_packed)(1, a->d);
-    p.dq.c = j->dq + first * a->d;
+    p.dq.c = head_row(&a->dq, head, i0);
     p.dq.accumulate = key > 0;
     LSI_SIMD(gemm_block)(&p.dq, 0, rows, 0, a->d, w->rest);
 }
@@ -195,19 +202,21 @@ static void run_head(const struct job *j, const struct space *w, int64_t head)
     const lsi_attention *a = &j->a;
 
     pack_head(a, head, w);
-    memset(j->dk + head * a->keys * a->d, 0, (size_t)(a->keys * a->d) * sizeof(float));
-    memset(j->dv + head * a->keys * a->dv, 0, (size_t)(a->keys * a->dv) * sizeof(float));
+    for (int64_t i = 0; i < a->keys; i++) {
+        memset(head_row(&a->dk, head, i), 0, (size_t)a->d * sizeof(float));
+        memset(head_row(&a->dv, head, i), 0, (size_t)a->d * sizeof(float));
+    }
     for (int64_t i0 = 0; i0 < a->n; i0 += j->rows) {
-        const int64_t rows = LSI_MIN(j->rows, a->n - i0), first = head * a->n + i0;
+        const int64_t rows = LSI_MIN(j->rows, a->n - i0);
         const int64_t end = a->causal ? LSI_MIN(i0 + rows, a->keys) : a->keys;
-        const lsi_matrix q = {a->q + first * a->d, a->d, false, NULL};
-        const lsi_matrix g = {j->gout + first * a->dv, a->dv, false, NULL};
+        const lsi_matrix q = {head_row(&a->q, head, i0), a->q.row, false, NULL};
+        const lsi_matrix g = {head_row(&a->g, head, i0), a->g.row, false, NULL};
 
         LSI_SIMD(gemm_pack)(&q, rows, a->d, 0, a->d, w->queries);
-        LSI_SIMD(gemm_pack)(&g, rows, a->dv, 0, a->dv, w->gradient);
+        LSI_SIMD(gemm_pack)(&g, rows, a->d, 0, a->d, w->gradient);
         for (int64_t r = 0; r < rows; r++) {
             w->dots[r] =
-                dot(j->gout + (first + r) * a->dv, j->out + (first + r) * a->dv, a->dv);
+                dot(head_row(&a->g, head, i0 + r), head_row(&a->out, head, i0 + r), a->d);
         }
         for (int64_t key = 0; key < end; key += KEY_BLOCK) {
             meet(j, w, head, i0, rows, key, LSI_MIN(KEY_BLOCK, end - key));
@@ -230,25 +239,17 @@ static void run_part(void *arg, int part, int parts)
 
 ls_status LSI_SIMD(attention_grad)(ls_op_call *k)
 {
-    struct job j = {0};
+    struct job j = {.a = lsi_attention_of(k, true)};
     struct space unused = {0};
     size_t bytes = 0;
     int parts = 1;
 
-    if (!lsi_all_f32(k) || k->in[0]->count == 0 || k->in[1]->count == 0 ||
-        k->in[2]->count == 0) {
+    if (!lsi_all_f32(k) || k->in[0]->count == 0 || j.a.keys == 0) {
         return LS_UNIMPLEMENTED;
     }
-    j.a = attention_of(k);
-    j.a.heads = k->in[0]->count / (j.a.n * j.a.d);
-    j.out = k->in[3]->data;
-    j.lse = k->in[4]->data;
-    j.gout = k->in[5]->data;
-    j.dq = k->out[0]->data;
-    j.dk = k->out[1]->data;
-    j.dv = k->out[2]->data;
     j.rows = query_block(j.a.n, QUERY_BLOCK);
-    parts = (int)LSI_MIN(lsi_parts(k, k->in[0]->count * j.a.keys / VW), j.a.heads);
+    parts =
+        (int)LSI_MIN(lsi_parts(k, j.a.heads * j.a.n * j.a.d * j.a.keys / VW), j.a.heads);
     lsi_queue_init(&j.heads, j.a.heads, parts);
     j.scratch_each = lay_out(&j, NULL, &unused);
     bytes = (size_t)(j.scratch_each * parts) * sizeof(float);

@@ -60,6 +60,8 @@ const lsi_kernel LSI_SIMD(simd)[LSI_OP_COUNT] = {
     ENTRY(max_pool2d_grad),
     ENTRY(attention),
     ENTRY(attention_grad),
+    [LSI_OP_self_attention] = LSI_SIMD(attention),
+    [LSI_OP_self_attention_grad] = LSI_SIMD(attention_grad),
     ENTRY(softmax),
     ENTRY(log_softmax),
     ENTRY(softmax_grad),
