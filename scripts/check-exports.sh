@@ -11,7 +11,8 @@ trap 'rm -rf "$dir"' EXIT
 LC_ALL=C
 export LC_ALL
 
-nm -D --defined-only "$lib" | awk '{print $3}' | sed 's/@.*//' | sort -u >"$dir/built"
+nm -D --defined-only "$lib" >"$dir/symbols" # not in the pipe: a failure would be lost
+awk '{print $3}' "$dir/symbols" | sed 's/@.*//' | sort -u >"$dir/built"
 if [ "${2:-}" = --update ]; then
     cp "$dir/built" src/exports.txt
 fi

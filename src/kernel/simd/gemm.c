@@ -4,7 +4,6 @@
 enum { MOST_ROWS = 1024 };           /* of a block, however flat it is */
 enum { FEW_ROWS = 2 * GEMM_MR };     /* not worth packing B for */
 enum { MANY_COLUMNS = 4 * GEMM_NR }; /* worth copying A for, if it lies badly */
-enum { ALIAS = 1024 };               /* rows so far apart share a set of the cache */
 enum { SOME_ROWS = 8 * GEMM_MR };    /* cut at a time: a set of the cache holds 8 lines */
 
 /* How deep a block is: a panel of B fills half of a first-level cache of 32 KiB. */
@@ -58,7 +57,7 @@ static struct blocking choose_blocking(const lsi_gemm *g, int64_t rows, int64_t 
         p.nc = LSI_MIN(p.nc, wide);
     }
     p.copy = g->a.walk == NULL && cols >= MANY_COLUMNS &&
-             (g->a.ld % ALIAS == 0 || g->a.transposed || blocks > 1);
+             (g->a.ld % GEMM_ALIAS == 0 || g->a.transposed || blocks > 1);
     return p;
 }
 

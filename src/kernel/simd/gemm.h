@@ -27,6 +27,9 @@
 #define GEMM_MR 4
 #endif
 
+/* Rows so many elements apart, or a multiple of it, share a set of the cache. */
+enum { GEMM_ALIAS = 1024 };
+
 /* Elements that follow each other at a constant distance, from `at` on. */
 typedef struct lsi_piece {
     int64_t at, n;
