@@ -54,6 +54,7 @@ bench: release
 	$(LOCKSTEP) bench input $(ARGS)
 
 fuzz:
+	@scripts/deps.sh build fuzz
 	tests/fuzz/run.sh $(SECONDS)
 
 install: release

@@ -2,12 +2,13 @@
 # Installs what the tree needs, by the names of Debian's packages; does nothing when all
 # of it is there. Elsewhere it says what is missing.
 #
-#   scripts/deps.sh [build] [train] [check]      (no argument: all of them)
+#   scripts/deps.sh [build] [train] [check] [fuzz]      (no argument: all but fuzz)
 set -eu
 
 build="gcc libc6-dev cmake ninja-build pkg-config libhwloc-dev libisal-dev zlib1g-dev libdnnl-dev libjansson-dev"
 train="dataset-fashion-mnist"
 check="g++ clang clang-format clang-tidy python3"
+fuzz="clang libclang-rt-14-dev"
 
 [ $# -gt 0 ] || set -- build train check
 wanted=""
@@ -16,7 +17,11 @@ for group; do
     build) wanted="$wanted $build" ;;
     train) wanted="$wanted $train" ;;
     check) wanted="$wanted $check" ;;
-    *) echo "scripts/deps.sh: no group is called $group (build, train, check)" >&2; exit 2 ;;
+    fuzz) wanted="$wanted $fuzz" ;;
+    *)
+        echo "scripts/deps.sh: no group is called $group (build, train, check, fuzz)" >&2
+        exit 2
+        ;;
     esac
 done
 
@@ -29,6 +34,7 @@ This is not a Debian system. Lockstep needs, from your package manager:
   to train   Fashion-MNIST's four IDX files (https://github.com/zalandoresearch/fashion-mnist)
              in /usr/share/datasets/fashion-mnist
   to check   g++, clang, clang-format, clang-tidy, python3
+  to fuzz    clang with its runtime (libFuzzer and the sanitizers)
 END
 }
 

@@ -266,6 +266,9 @@ size_t lsi_ring_partial(const lsi_call *call, int ranks);
 /* All elements of a reduction: reduce_scatter has `ranks` times `count`. */
 size_t lsi_job_total(const lsi_call *call, int ranks);
 
+/* Enough to be worth claiming, small enough to be shared out. */
+enum { LSI_TASK_BYTES = 256 << 10 };
+
 /* How many tasks `total` elements are cut into: a multiple of the ranks. */
 size_t lsi_job_tasks(const lsi_job *job, size_t total);
 

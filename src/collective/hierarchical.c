@@ -6,8 +6,6 @@
  */
 #include "collective/call.h"
 
-enum { TASK_BYTES = 256 << 10 };
-
 /*
  * Ranks of a node: the power of two below the ranks that a NUMA node would get; on one
  * node as many as there are nodes then, so that both floors have something to do.
@@ -52,7 +50,7 @@ static size_t shares_of(const lsi_job *job, size_t total, int transfers)
     const size_t bytes = total * lsi_call_size(job->mine);
     const size_t least = ((size_t)job->ranks + (size_t)transfers - 1) / (size_t)transfers;
 
-    return LSI_MAX(bytes / TASK_BYTES, least);
+    return LSI_MAX(bytes / LSI_TASK_BYTES, least);
 }
 
 /* Node sums, one result, one copy for every rank that is not its node's first. */

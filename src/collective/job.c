@@ -2,10 +2,7 @@
 #include "collective/call.h"
 #include "os/team.h"
 
-enum {
-    TASK_BYTES = 256 << 10, // enough to be worth claiming, small enough to be shared out
-    LINE = 64
-};
+enum { LINE = 64 };
 
 const lsi_plan *lsi_plan_of(const lsi_call *call)
 {
@@ -53,7 +50,7 @@ size_t lsi_job_total(const lsi_call *call, int ranks)
 size_t lsi_job_tasks(const lsi_job *job, size_t total)
 {
     const size_t bytes = total * lsi_call_size(job->mine), ranks = (size_t)job->ranks;
-    const size_t each = bytes / ranks / TASK_BYTES;
+    const size_t each = bytes / ranks / LSI_TASK_BYTES;
 
     return bytes == 0 ? 0 : ranks * LSI_MAX(each, 1);
 }

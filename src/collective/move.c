@@ -4,8 +4,6 @@
  */
 #include "collective/call.h"
 
-enum { TASK_BYTES = 256 << 10 };
-
 /* Elements that `from` gives to `to`, and where they lie. */
 struct lane {
     const char *source;
@@ -50,7 +48,7 @@ static int phases(const lsi_job *job)
 /* Pieces that every lane is cut into: the longest decides. */
 static size_t pieces_of(const lsi_job *job)
 {
-    return LSI_MAX(lsi_call_bytes(job->mine, job->ranks) / TASK_BYTES, 1);
+    return LSI_MAX(lsi_call_bytes(job->mine, job->ranks) / LSI_TASK_BYTES, 1);
 }
 
 static size_t tasks_of(const lsi_job *job, int phase)

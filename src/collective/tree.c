@@ -6,8 +6,6 @@
  */
 #include "collective/call.h"
 
-enum { TASK_BYTES = 256 << 10 };
-
 static int levels_of(int ranks)
 {
     int levels = 0;
@@ -93,7 +91,7 @@ static int deepest(int size, int source)
 /* Shares that the elements of one transfer are cut into. */
 static size_t shares_of(const lsi_job *job, size_t total)
 {
-    return LSI_MAX(total * lsi_call_size(job->mine) / TASK_BYTES, 1);
+    return LSI_MAX(total * lsi_call_size(job->mine) / LSI_TASK_BYTES, 1);
 }
 
 /* Pairs of level l: rank index * 2^(l+1) and its neighbour. */

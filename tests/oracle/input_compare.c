@@ -1,14 +1,14 @@
 /* What a case gave against what its line expects, by the rules of the suite. */
+#include "agree.h"
 #include "input_machine.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct judge {
-    double rtol;
+    agree_rule rule;
     bool workers; /* events are a list a worker */
     bool unordered, empty_tail, end_or_error;
     char *note;
@@ -37,81 +37,6 @@ static bool differ(const judge *j, const json_t *want, const json_t *got, const 
     return false;
 }
 
-/* ---- values ---- */
-
-static bool error_agrees(const json_t *want, const json_t *got)
-{
-    const char *message = json_string_value(json_object_get(got, "message"));
-    const json_t *mentions = json_object_get(want, "mentions");
-
-    if (message == NULL ||
-        !json_equal(json_object_get(want, "code"), json_object_get(got, "code"))) {
-        return false;
-    }
-    for (size_t i = 0; i < json_array_size(mentions); i++) {
-        const char *word = json_string_value(json_array_get(mentions, i));
-
-        if (word == NULL || strstr(message, word) == NULL) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool agrees(const json_t *want, const json_t *got, double rtol);
-
-static bool array_agrees(const json_t *want, const json_t *got, double rtol)
-{
-    const size_t n = json_array_size(want);
-
-    for (size_t i = 0; i < n; i++) {
-        if (!agrees(json_array_get(want, i), json_array_get(got, i), rtol)) {
-            return false;
-        }
-    }
-    return json_array_size(got) == n;
-}
-
-static bool object_agrees(const json_t *want, const json_t *got, double rtol)
-{
-    const json_t *error = json_object_get(want, "error");
-    const char *key;
-    json_t *value;
-
-    if (error != NULL && json_object_get(got, "error") != NULL) {
-        return error_agrees(error, json_object_get(got, "error"));
-    }
-    // Reading a key does not change the object, whatever the iterator's type says.
-    json_object_foreach((json_t *)(uintptr_t)want, key, value)
-    {
-        const json_t *other = json_object_get(got, key);
-
-        if (other == NULL || !agrees(value, other, rtol)) {
-            return false;
-        }
-    }
-    return json_object_size(want) == json_object_size(got);
-}
-
-static bool agrees(const json_t *want, const json_t *got, double rtol)
-{
-    if (json_is_number(want) && json_is_number(got) &&
-        (json_is_real(want) || json_is_real(got))) {
-        const double w = json_number_value(want);
-
-        return fabs(w - json_number_value(got)) <= rtol + rtol * fabs(w);
-    }
-    if (want == NULL || got == NULL || json_typeof(want) != json_typeof(got)) {
-        return false;
-    }
-    if (json_is_array(want)) {
-        return array_agrees(want, got, rtol);
-    }
-    return json_is_object(want) ? object_agrees(want, got, rtol) : json_equal(want, got);
-}
-
-/* ---- events ---- */
-
 static bool is_word(const json_t *event, const char *word)
 {
     const char *text = json_string_value(event);
@@ -128,7 +53,7 @@ static bool is_error(const json_t *event)
 static bool event_agrees(const judge *j, const json_t *want, const json_t *got)
 {
     return is_word(want, "peer") ? is_word(got, "end") || is_error(got)
-                                 : agrees(want, got, j->rtol);
+                                 : agree(&j->rule, want, got);
 }
 
 /* Each event of one list stands in the other, as often; the last ones agree. */
@@ -321,8 +246,8 @@ static bool begins_with(const judge *j, const json_t *epoch, const json_t *error
         const json_t *other = json_object_get(first, "error");
 
         if (other != NULL) {
-            found =
-                found || (ours ? error_agrees(error, other) : error_agrees(other, error));
+            found = found || (ours ? agree_errors(&j->rule, error, other)
+                                   : agree_errors(&j->rule, other, error));
         } else if (!is_word(first, ours ? "end" : "peer")) {
             return false;
         }
@@ -377,7 +302,7 @@ static bool part_agrees(const judge *j, const char *key, const json_t *want,
         strcmp(key, "next_epoch") == 0) {
         return epoch_agrees(j, want, got, key);
     }
-    return agrees(want, got, j->rtol) || differ(j, want, got, "%s", key);
+    return agree(&j->rule, want, got) || differ(j, want, got, "%s", key);
 }
 
 bool input_agrees(const json_t *line, const json_t *got, char *note, size_t size)
@@ -387,7 +312,8 @@ bool input_agrees(const json_t *line, const json_t *got, char *note, size_t size
     const json_t *tolerance = json_object_get(line, "rtol");
     const json_t *theirs = json_object_get(want, "error");
     const json_t *ours = json_object_get(got, "error");
-    judge j = {.rtol = json_is_number(tolerance) ? json_number_value(tolerance) : 1e-6,
+    judge j = {.rule.rtol =
+                   json_is_number(tolerance) ? json_number_value(tolerance) : 1e-6,
                .workers = json_object_get(kase, "topology") != NULL,
                .unordered = has_tag(line, "unordered"),
                .empty_tail = has_tag(line, "empty_tail"),
@@ -398,7 +324,7 @@ bool input_agrees(const json_t *line, const json_t *got, char *note, size_t size
 
     j.note = note;
     if (theirs != NULL) {
-        return (ours != NULL ? error_agrees(theirs, ours)
+        return (ours != NULL ? agree_errors(&j.rule, theirs, ours)
                              : failed_later(&j, theirs, got)) ||
                differ(&j, want, got, "the answer");
     }

@@ -170,9 +170,6 @@ bool machine_shape(const scene *s, json_t *dims, ls_shape *out);
 json_t *machine_encode(machine *m, const ls_value *v);
 json_t *machine_encode_error(const ls_error *err);
 
-/* Is `got` what the line expects. */
-bool machine_agrees(const json_t *want, const json_t *got, double rtol);
-
 /* ---- operators, a table a file, each closed by a NULL name ---- */
 typedef struct operation {
     const char *name;

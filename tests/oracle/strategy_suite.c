@@ -1,4 +1,5 @@
 /* The suite `strategy`: strategies, contexts, values and variables of one process. */
+#include "agree.h"
 #include "strategy_machine.h"
 #include "watchdog.h"
 
@@ -47,7 +48,8 @@ static bool run_steps(machine *m, const oracle_case *k, char *note, size_t size)
     json_t *steps = json_object_get(json_object_get(k->line, "case"), "steps");
     json_t *answers = json_object_get(json_object_get(k->line, "expect"), "steps");
     const json_t *tolerance = json_object_get(k->line, "rtol");
-    const double rtol = json_is_number(tolerance) ? json_number_value(tolerance) : 1e-6;
+    const agree_rule rule = {
+        json_is_number(tolerance) ? json_number_value(tolerance) : 1e-6, true, true};
 
     if (json_array_size(steps) != json_array_size(answers)) {
         (void)snprintf(note, size, "%zu steps have %zu answers", json_array_size(steps),
@@ -59,13 +61,13 @@ static bool run_steps(machine *m, const oracle_case *k, char *note, size_t size)
 
         watchdog_start(SECONDS_A_STEP, "%s, step %zu", k->id, i);
         json_t *got = answer_step(m, json_array_get(steps, i));
-        const bool agree = machine_agrees(want, got, rtol);
+        const bool agreed = agree(&rule, want, got);
 
-        if (!agree) {
+        if (!agreed) {
             describe(i, want, got, note, size);
         }
         json_decref(got);
-        if (!agree) {
+        if (!agreed) {
             return false;
         }
     }

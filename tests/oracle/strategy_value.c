@@ -1,4 +1,4 @@
-/* JSON into values, values into answers, answers against what a line expects. */
+/* JSON into values, values into answers. */
 #include "strategy_machine.h"
 
 #include <math.h>
@@ -370,75 +370,4 @@ json_t *machine_encode_error(const ls_error *err)
     return json_pack("{s:{s:s, s:s, s:o}}", "error", "code", ls_status_name(err->code),
                      "python", ls_error_python(err), "message",
                      message == NULL ? json_string("?") : message);
-}
-
-/* ---- answers against each other ---- */
-
-static bool error_agrees(const json_t *want, const json_t *got)
-{
-    const char *message = json_string_value(json_object_get(got, "message"));
-    const json_t *mentions = json_object_get(want, "mentions");
-
-    if (message == NULL ||
-        !json_equal(json_object_get(want, "code"), json_object_get(got, "code")) ||
-        !json_equal(json_object_get(want, "python"), json_object_get(got, "python"))) {
-        return false;
-    }
-    for (size_t i = 0; i < json_array_size(mentions); i++) {
-        const char *word = json_string_value(json_array_get(mentions, i));
-
-        if (word == NULL || strstr(message, word) == NULL) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool array_agrees(const json_t *want, const json_t *got, double rtol)
-{
-    const size_t n = json_array_size(want);
-
-    for (size_t i = 0; i < n; i++) {
-        if (!machine_agrees(json_array_get(want, i), json_array_get(got, i), rtol)) {
-            return false;
-        }
-    }
-    return json_array_size(got) == n;
-}
-
-static bool object_agrees(const json_t *want, const json_t *got, double rtol)
-{
-    const json_t *error = json_object_get(want, "error");
-    const char *key;
-    json_t *value;
-
-    if (error != NULL && json_object_get(got, "error") != NULL) {
-        return error_agrees(error, json_object_get(got, "error"));
-    }
-    // Reading a key does not change the object, whatever the iterator's type says.
-    json_object_foreach((json_t *)(uintptr_t)want, key, value)
-    {
-        const json_t *other = json_object_get(got, key);
-
-        if (other == NULL || !machine_agrees(value, other, rtol)) {
-            return false;
-        }
-    }
-    return json_object_size(want) == json_object_size(got);
-}
-
-bool machine_agrees(const json_t *want, const json_t *got, double rtol)
-{
-    if (want == NULL || got == NULL || json_typeof(want) != json_typeof(got)) {
-        return false;
-    }
-    if (json_is_real(want)) {
-        const double w = json_real_value(want);
-
-        return fabs(w - json_real_value(got)) <= rtol + rtol * fabs(w);
-    }
-    if (json_is_array(want)) {
-        return array_agrees(want, got, rtol);
-    }
-    return json_is_object(want) ? object_agrees(want, got, rtol) : json_equal(want, got);
 }
