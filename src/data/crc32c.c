@@ -1,9 +1,9 @@
 /*
  * One sum is a chain: the CPU's instruction takes eight bytes and three cycles, and could
  * begin another one every cycle. ISA-L cuts a long record in three and puts the sums
- * together again. Here four records are summed side by side, which needs no putting
- * together: three by that instruction, and the fourth by carry-less products, which
- * another part of the CPU makes meanwhile.
+ * together again. Here several records are summed side by side, which needs no putting
+ * together: three by that instruction, and meanwhile others by carry-less products, which
+ * another part of the CPU makes: one more, or three where products come in pairs.
  */
 #include "data/crc32c.h"
 
@@ -106,48 +106,117 @@ WITH_CRC INLINE uint32_t join(const __m128i part[4])
     return (uint32_t)_mm_crc32_u64(sum, (uint64_t)_mm_extract_epi64(x, 1));
 }
 
-/* The first `bytes` of each lane, whole lines and at least one. */
-WITH_CRC static void sum_lanes(const ls_string *records, size_t bytes, uint32_t *sums)
+/* Sums the first `bytes` of each record, whole lines and at least one. */
+typedef void (*lanes_fn)(const ls_string *records, size_t bytes, uint32_t *sums);
+
+/* Three chains, a line further. */
+WITH_CRC INLINE void chain_line(const ls_string *records, size_t at, uint64_t sum[3])
+{
+    for (size_t i = at; i < at + LINE; i += sizeof(uint64_t)) {
+        sum[0] = _mm_crc32_u64(sum[0], word(records[0].ptr + i));
+        sum[1] = _mm_crc32_u64(sum[1], word(records[1].ptr + i));
+        sum[2] = _mm_crc32_u64(sum[2], word(records[2].ptr + i));
+    }
+}
+
+WITH_CRC static void sum_four(const ls_string *records, size_t bytes, uint32_t *sums)
 {
     const __m128i far = _mm_setr_epi32(0x740eef02, 0, (int)0x9e4addf8, 0); // a line
-    const char *a = records[0].ptr, *b = records[1].ptr, *c = records[2].ptr,
-               *d = records[3].ptr;
-    uint64_t x = UINT32_MAX, y = UINT32_MAX, z = UINT32_MAX;
+    const char *d = records[3].ptr;
+    uint64_t chain[3] = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
     __m128i w[4] = {load(d), load(d + 16), load(d + 32), load(d + 48)};
 
     w[0] = _mm_xor_si128(w[0], _mm_cvtsi32_si128(-1));
     for (size_t at = 0; at < bytes; at += LINE) {
-        for (size_t i = at; i < at + LINE; i += sizeof(uint64_t)) {
-            x = _mm_crc32_u64(x, word(a + i));
-            y = _mm_crc32_u64(y, word(b + i));
-            z = _mm_crc32_u64(z, word(c + i));
-        }
+        chain_line(records, at, chain);
         for (size_t i = 0; at > 0 && i < 4; i++) {
             w[i] = fold(w[i], far, load(d + at + 16 * i));
         }
     }
-    sums[0] = (uint32_t)x;
-    sums[1] = (uint32_t)y;
-    sums[2] = (uint32_t)z;
+    for (int i = 0; i < 3; i++) {
+        sums[i] = (uint32_t)chain[i];
+    }
     sums[3] = join(w);
 }
 
-/* LSI_CRC_LANES records: as far as all of them go side by side, then each to its end. */
-WITH_CRC static void sum_side_by_side(const ls_string *records, uint32_t *sums)
+#define WITH_PAIRS __attribute__((target("sse4.2,pclmul,avx2,vpclmulqdq")))
+
+static bool has_pairs(void)
 {
-    const size_t least = LSI_MIN(LSI_MIN(records[0].len, records[1].len),
-                                 LSI_MIN(records[2].len, records[3].len));
-    const size_t common = least / LINE * LINE;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vpclmulqdq");
+}
 
-    if (common > 0) {
-        sum_lanes(records, common, sums);
+WITH_PAIRS INLINE __m256i load_pair(const char *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+
+WITH_PAIRS INLINE __m256i fold_pair(__m256i x, __m256i far, __m256i next)
+{
+    const __m256i low = _mm256_clmulepi64_epi128(x, far, 0x00);
+    const __m256i high = _mm256_clmulepi64_epi128(x, far, 0x11);
+
+    return _mm256_xor_si256(_mm256_xor_si256(low, high), next);
+}
+
+/* The sum that the two halves of a line stand for. */
+WITH_PAIRS INLINE uint32_t join_pairs(const __m256i half[2])
+{
+    const __m128i part[4] = {
+        _mm256_castsi256_si128(half[0]), _mm256_extracti128_si256(half[0], 1),
+        _mm256_castsi256_si128(half[1]), _mm256_extracti128_si256(half[1], 1)};
+
+    return join(part);
+}
+
+WITH_PAIRS static void sum_six(const ls_string *records, size_t bytes, uint32_t *sums)
+{
+    const __m256i far = _mm256_setr_epi32(0x740eef02, 0, (int)0x9e4addf8, 0, 0x740eef02,
+                                          0, (int)0x9e4addf8, 0); // a line
+    const __m256i start = _mm256_setr_epi32(-1, 0, 0, 0, 0, 0, 0, 0);
+    const ls_string *others = records + 3;
+    uint64_t chain[3] = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
+    __m256i w[3][2];
+
+    for (int i = 0; i < 3; i++) {
+        w[i][0] = _mm256_xor_si256(load_pair(others[i].ptr), start);
+        w[i][1] = load_pair(others[i].ptr + LINE / 2);
     }
-    for (int lane = 0; lane < LSI_CRC_LANES; lane++) {
-        const uint32_t crc = common > 0 ? sums[lane] : UINT32_MAX;
-        const char *rest = records[lane].ptr + common;
-        const size_t len = records[lane].len - common;
+    chain_line(records, 0, chain);
+    for (size_t at = LINE; at < bytes; at += LINE) {
+        chain_line(records, at, chain);
+        for (int i = 0; i < 3; i++) {
+            const char *p = others[i].ptr + at;
 
-        sums[lane] = mask(
+            w[i][0] = fold_pair(w[i][0], far, load_pair(p));
+            w[i][1] = fold_pair(w[i][1], far, load_pair(p + LINE / 2));
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        sums[i] = (uint32_t)chain[i];
+        sums[i + 3] = join_pairs(w[i]);
+    }
+}
+
+/* As far as all records go side by side, then each to its end. */
+WITH_CRC static void sum_side_by_side(lanes_fn sum, size_t lanes,
+                                      const ls_string *records, uint32_t *sums)
+{
+    size_t common = records[0].len;
+
+    for (size_t i = 1; i < lanes; i++) {
+        common = LSI_MIN(common, records[i].len);
+    }
+    common = common / LINE * LINE;
+    if (common > 0) {
+        sum(records, common, sums);
+    }
+    for (size_t i = 0; i < lanes; i++) {
+        const uint32_t crc = common > 0 ? sums[i] : UINT32_MAX;
+        const char *rest = records[i].ptr + common;
+        const size_t len = records[i].len - common;
+
+        sums[i] = mask(
             ~(len < SHORT ? extend_short(crc, rest, len) : extend_long(crc, rest, len)));
     }
 }
@@ -157,8 +226,11 @@ static size_t sum_groups(const ls_string *records, size_t n, uint32_t *sums)
 {
     size_t i = 0;
 
-    for (; has_crc() && n - i >= LSI_CRC_LANES; i += LSI_CRC_LANES) {
-        sum_side_by_side(records + i, sums + i);
+    for (; has_crc() && has_pairs() && n - i >= 6; i += 6) {
+        sum_side_by_side(sum_six, 6, records + i, sums + i);
+    }
+    for (; has_crc() && n - i >= 4; i += 4) {
+        sum_side_by_side(sum_four, 4, records + i, sums + i);
     }
     return i;
 }

@@ -8,7 +8,8 @@
 uint32_t lsi_crc32c(const void *data, size_t len);
 uint32_t lsi_crc32c_masked(const void *data, size_t len); /* as TFRecord stores it */
 
-/* The masked sums of `n` records: of LSI_CRC_LANES at once, which is faster. */
-enum { LSI_CRC_LANES = 4 };
+/* The masked sums of `n` records, several at once, which is faster: a multiple of
+ * LSI_CRC_GROUP leaves none to be summed alone. */
+enum { LSI_CRC_GROUP = 12 };
 void lsi_crc32c_records(const ls_string *records, size_t n, uint32_t *sums);
 #endif

@@ -106,7 +106,7 @@ static size_t keep_good(ls_string *records, size_t n, lsi_store *store)
         return 0; // record() and who takes it will tell
     }
     while (i < n && ok == part) {
-        part = LSI_MIN(n - i, (size_t)LSI_CRC_LANES);
+        part = LSI_MIN(n - i, (size_t)LSI_CRC_GROUP);
         ok = good(records + i, part);
         for (size_t k = i; k < i + ok; k++) {
             lsi_store_copy(store, slots[k], &records[k]);
