@@ -1,0 +1,336 @@
+/*
+ * Depthwise convolutions over [n,h,w,c] images with one result a channel: channels stay
+ * apart, so a vector of them is computed like one.
+ *
+ * A result is a sum over the taps of its window; so is a pixel's gradient, over the taps
+ * that lie on it. Both are one loop over a list of taps. A weight's gradient is a sum
+ * over all windows, row by row: long sums of floats are better in parts.
+ */
+#include "kernel/simd/gemm.h"
+
+enum { WIDE = 4 }; /* vectors at a time, for sums that do not wait for each other */
+
+struct tap {
+    int64_t from,
+        weight; /* where its pixel lies in the image, its weight in the filter */
+};
+
+struct job {
+    const lsi_conv_attrs *at;
+    int64_t n, c;
+    int64_t h, w;   /* image */
+    int64_t kh, kw; /* filter */
+    int64_t oh, ow; /* result */
+    const float *x, *filter, *bias, *g;
+    float *to;
+    struct tap *taps; /* kh * kw for each member */
+};
+
+static struct job job_of(const ls_op_call *k, const int64_t *x, const int64_t *w,
+                         const int64_t *y)
+{
+    return (struct job){
+        .at = k->attrs,
+        .n = x[0],
+        .h = x[1],
+        .w = x[2],
+        .c = x[3],
+        .kh = w[0],
+        .kw = w[1],
+        .oh = y[1],
+        .ow = y[2],
+        .to = k->out[0]->data,
+    };
+}
+
+/* Row (axis 0) or column (axis 1) of the image under tap `t` of window `o`. */
+LSI_INLINE int64_t under(const struct job *j, int axis, int64_t o, int64_t t)
+{
+    return o * j->at->stride[axis] - j->at->pad[axis] + t * j->at->dilation[axis];
+}
+
+/* The window whose tap `t` lies on row or column `i` of the image; negative: none. */
+LSI_INLINE int64_t over(const struct job *j, int axis, int64_t i, int64_t t)
+{
+    const int64_t at = i + j->at->pad[axis] - t * j->at->dilation[axis];
+
+    return at < 0 || at % j->at->stride[axis] != 0 ? -1 : at / j->at->stride[axis];
+}
+
+/* Where a tap leads, of an image of `h` x `w`: from the result to the image or back. */
+typedef int64_t (*tap_fn)(const struct job *j, int axis, int64_t at, int64_t t);
+
+/* The taps of destination (y, x) that lie inside; returns how many. */
+LSI_INLINE int64_t find_taps(const struct job *j, tap_fn lead, int64_t y, int64_t x,
+                             int64_t h, int64_t w, struct tap *taps)
+{
+    int64_t count = 0;
+
+    for (int64_t ky = 0; ky < j->kh; ky++) {
+        const int64_t sy = lead(j, 0, y, ky);
+
+        for (int64_t kx = 0; sy >= 0 && sy < h && kx < j->kw; kx++) {
+            const int64_t sx = lead(j, 1, x, kx);
+
+            if (sx >= 0 && sx < w) {
+                taps[count++] =
+                    (struct tap){(sy * w + sx) * j->c, (ky * j->kw + kx) * j->c};
+            }
+        }
+    }
+    return count;
+}
+
+/* A vector of channels, or the `rest` of them that do not fill one; 0: they do. */
+LSI_INLINE vf take(const float *p, int64_t rest)
+{
+    return rest > 0 ? vload_n(p, rest) : vload(p);
+}
+
+LSI_INLINE void put(float *p, vf v, int64_t rest)
+{
+    if (rest > 0) {
+        vstore_n(p, v, rest);
+    } else {
+        vstore(p, v);
+    }
+}
+
+/* `nv` vectors of channels from channel i on; from: the source's image. */
+LSI_INLINE void sum_taps(const struct job *j, const struct tap *taps, int64_t count,
+                         const float *from, int64_t i, const int nv, int64_t rest,
+                         float *to)
+{
+    vf sum[WIDE];
+
+    LSI_UNROLL
+    for (int v = 0; v < nv; v++) {
+        sum[v] = j->bias != NULL ? take(j->bias + i + v * VW, rest) : vzero();
+    }
+    for (int64_t t = 0; t < count; t++) {
+        const float *x = from + taps[t].from + i, *w = j->filter + taps[t].weight + i;
+
+        LSI_UNROLL
+        for (int v = 0; v < nv; v++) {
+            sum[v] += take(x + v * VW, rest) * take(w + v * VW, rest);
+        }
+    }
+    LSI_UNROLL
+    for (int v = 0; v < nv; v++) {
+        put(to + i + v * VW, sum[v], rest);
+    }
+}
+
+static void sum_pixel(const struct job *j, const struct tap *taps, int64_t count,
+                      const float *from, float *to)
+{
+    int64_t i = 0;
+
+    for (; i + WIDE * VW <= j->c; i += WIDE * VW) {
+        sum_taps(j, taps, count, from, i, WIDE, 0, to);
+    }
+    for (; i + VW <= j->c; i += VW) {
+        sum_taps(j, taps, count, from, i, 1, 0, to);
+    }
+    if (i < j->c) {
+        sum_taps(j, taps, count, from, i, 1, j->c - i, to);
+    }
+}
+
+static void forward_part(void *arg, int part, int parts)
+{
+    const struct job *j = arg;
+    struct tap *taps = j->taps + part * j->kh * j->kw;
+    int64_t begin = 0, end = 0;
+
+    lsi_team_share(j->n * j->oh, 1, part, parts, &begin, &end);
+    for (int64_t row = begin; row < end; row++) {
+        const float *image = j->x + row / j->oh * j->h * j->w * j->c;
+        float *to = j->to + row * j->ow * j->c;
+
+        for (int64_t x = 0; x < j->ow; x++) {
+            const int64_t count = find_taps(j, under, row % j->oh, x, j->h, j->w, taps);
+
+            sum_pixel(j, taps, count, image, to + x * j->c);
+        }
+        LSI_SIMD(activate)(j->at->activation, to, j->ow * j->c, 1, j->ow * j->c);
+    }
+}
+
+static void input_grad_part(void *arg, int part, int parts)
+{
+    const struct job *j = arg;
+    struct tap *taps = j->taps + part * j->kh * j->kw;
+    int64_t begin = 0, end = 0;
+
+    lsi_team_share(j->n * j->h, 1, part, parts, &begin, &end);
+    for (int64_t row = begin; row < end; row++) {
+        const float *g = j->g + row / j->h * j->oh * j->ow * j->c;
+
+        for (int64_t x = 0; x < j->w; x++) {
+            const int64_t count = find_taps(j, over, row % j->h, x, j->oh, j->ow, taps);
+
+            sum_pixel(j, taps, count, g, j->to + (row * j->w + x) * j->c);
+        }
+    }
+}
+
+/* About how long the taps of `count` results take. */
+static int64_t work_of(const struct job *j, int64_t count)
+{
+    return count / VW * j->kh * j->kw / 2;
+}
+
+/* Runs `part` over `rows` rows, with a list of taps for each member. */
+static ls_status run(ls_op_call *k, struct job *j, int64_t rows, lsi_team_fn part)
+{
+    const int parts = (int)LSI_MIN(lsi_parts(k, work_of(j, k->out[0]->count)), rows);
+    const size_t bytes = (size_t)(parts * j->kh * j->kw) * sizeof(struct tap);
+
+    j->taps = lsi_device_alloc(k->device, bytes);
+    if (j->taps == NULL) {
+        return lsi_fail_memory(k->err, "depthwise convolution", bytes);
+    }
+    lsi_team_run(k->team, parts, part, j);
+    lsi_device_free(k->device, j->taps);
+    return LS_OK;
+}
+
+/* One result a channel, and something to do. `w`: the filter or its gradient. */
+static bool is_plain(const ls_op_call *k, const ls_tensor *w)
+{
+    return lsi_all_f32(k) && w->dims[3] == 1 && w->count > 0 && k->in[0]->count > 0 &&
+           k->in[1]->count > 0 && k->out[0]->count > 0;
+}
+
+ls_status LSI_SIMD(depthwise_conv2d)(ls_op_call *k)
+{
+    struct job j = job_of(k, k->in[0]->dims, k->in[1]->dims, k->out[0]->dims);
+
+    if (!is_plain(k, k->in[1])) {
+        return LS_UNIMPLEMENTED;
+    }
+    j.x = k->in[0]->data;
+    j.filter = k->in[1]->data;
+    j.bias = k->nin > 2 ? k->in[2]->data : NULL;
+    return run(k, &j, j.n * j.oh, forward_part);
+}
+
+ls_status LSI_SIMD(depthwise_conv2d_input_grad)(ls_op_call *k)
+{
+    struct job j = job_of(k, k->out[0]->dims, k->in[1]->dims, k->in[0]->dims);
+
+    if (!is_plain(k, k->in[1])) {
+        return LS_UNIMPLEMENTED;
+    }
+    j.g = k->in[0]->data;
+    j.filter = k->in[1]->data;
+    return run(k, &j, j.n * j.h, input_grad_part);
+}
+
+/* The windows of a row whose tap kx lies inside the image: *begin .. *end-1. */
+static void windows_inside(const struct job *j, int64_t kx, int64_t *begin, int64_t *end)
+{
+    *begin = 0;
+    *end = j->ow;
+    while (*begin < *end && under(j, 1, *begin, kx) < 0) {
+        (*begin)++;
+    }
+    while (*begin < *end && under(j, 1, *end - 1, kx) >= j->w) {
+        (*end)--;
+    }
+}
+
+/* What `count` windows of a row give to `nv` vectors of weights. */
+LSI_INLINE void add_row(const struct job *j, const float *x, const float *g,
+                        int64_t count, const int nv, int64_t rest, vf sum[WIDE])
+{
+    const int64_t step = j->at->stride[1] * j->c;
+    vf row[WIDE];
+
+    LSI_UNROLL
+    for (int v = 0; v < nv; v++) {
+        row[v] = vzero();
+    }
+    for (int64_t o = 0; o < count; o++, x += step, g += j->c) {
+        LSI_UNROLL
+        for (int v = 0; v < nv; v++) {
+            row[v] += take(x + v * VW, rest) * take(g + v * VW, rest);
+        }
+    }
+    LSI_UNROLL
+    for (int v = 0; v < nv; v++) {
+        sum[v] += row[v];
+    }
+}
+
+/* What image `n` gives to tap (ky, kx) of `nv` vectors of channels, from channel i on. */
+LSI_INLINE void add_image(const struct job *j, int64_t n, int64_t ky, int64_t kx,
+                          int64_t i, const int nv, int64_t rest)
+{
+    float *to = j->to + (ky * j->kw + kx) * j->c + i;
+    int64_t begin = 0, end = 0;
+    vf sum[WIDE];
+
+    LSI_UNROLL
+    for (int v = 0; v < nv; v++) {
+        sum[v] = n > 0 ? take(to + v * VW, rest) : vzero();
+    }
+    windows_inside(j, kx, &begin, &end);
+    for (int64_t oy = 0; oy < j->oh && begin < end; oy++) {
+        const int64_t iy = under(j, 0, oy, ky), ix = under(j, 1, begin, kx);
+
+        if (iy >= 0 && iy < j->h) {
+            add_row(j, j->x + ((n * j->h + iy) * j->w + ix) * j->c + i,
+                    j->g + ((n * j->oh + oy) * j->ow + begin) * j->c + i, end - begin, nv,
+                    rest, sum);
+        }
+    }
+    LSI_UNROLL
+    for (int v = 0; v < nv; v++) {
+        put(to + v * VW, sum[v], rest);
+    }
+}
+
+/* All weights of these channels. An image is used by every tap while it is near. */
+LSI_INLINE void add_images(const struct job *j, int64_t i, const int nv, int64_t rest)
+{
+    for (int64_t n = 0; n < j->n; n++) {
+        for (int64_t tap = 0; tap < j->kh * j->kw; tap++) {
+            add_image(j, n, tap / j->kw, tap % j->kw, i, nv, rest);
+        }
+    }
+}
+
+/* Members share the channels: how many of them there are changes no sum. */
+static void filter_grad_part(void *arg, int part, int parts)
+{
+    const struct job *j = arg;
+    int64_t i = 0, end = 0;
+
+    lsi_team_share(j->c, VW, part, parts, &i, &end);
+    for (; i + WIDE * VW <= end; i += WIDE * VW) {
+        add_images(j, i, WIDE, 0);
+    }
+    for (; i + VW <= end; i += VW) {
+        add_images(j, i, 1, 0);
+    }
+    if (i < end) {
+        add_images(j, i, 1, end - i);
+    }
+}
+
+ls_status LSI_SIMD(depthwise_conv2d_filter_grad)(ls_op_call *k)
+{
+    struct job j = job_of(k, k->in[0]->dims, k->out[0]->dims, k->in[1]->dims);
+    int parts = 1;
+
+    if (!is_plain(k, k->out[0])) {
+        return LS_UNIMPLEMENTED;
+    }
+    j.x = k->in[0]->data;
+    j.g = k->in[1]->data;
+    parts = lsi_parts(k, work_of(&j, k->in[1]->count));
+    lsi_team_run(k->team, (int)LSI_MIN(parts, (j.c + VW - 1) / VW), filter_grad_part, &j);
+    return LS_OK;
+}
