@@ -239,7 +239,7 @@ LSI_INLINE bool lsi_all_f32(const ls_op_call *k)
 }
 
 /* Products, convolutions, pooling, attention: gemm.c, matmul.c, conv.c, depthwise.c,
- * pool.c, attention.c. */
+ * max_pool.c, avg_pool.c, attention.c. */
 ls_status LSI_SIMD(matmul)(ls_op_call *k);
 ls_status LSI_SIMD(dense)(ls_op_call *k);
 ls_status LSI_SIMD(conv2d)(ls_op_call *k);
@@ -250,6 +250,8 @@ ls_status LSI_SIMD(depthwise_conv2d_input_grad)(ls_op_call *k);
 ls_status LSI_SIMD(depthwise_conv2d_filter_grad)(ls_op_call *k);
 ls_status LSI_SIMD(max_pool2d)(ls_op_call *k);
 ls_status LSI_SIMD(max_pool2d_grad)(ls_op_call *k);
+ls_status LSI_SIMD(avg_pool2d)(ls_op_call *k);
+ls_status LSI_SIMD(avg_pool2d_grad)(ls_op_call *k);
 ls_status LSI_SIMD(attention)(ls_op_call *k);
 ls_status LSI_SIMD(attention_grad)(ls_op_call *k);
 

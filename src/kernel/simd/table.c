@@ -58,6 +58,8 @@ const lsi_kernel LSI_SIMD(simd)[LSI_OP_COUNT] = {
     ENTRY(conv2d_filter_grad),
     ENTRY(max_pool2d),
     ENTRY(max_pool2d_grad),
+    ENTRY(avg_pool2d),
+    ENTRY(avg_pool2d_grad),
     ENTRY(depthwise_conv2d),
     ENTRY(depthwise_conv2d_input_grad),
     ENTRY(depthwise_conv2d_filter_grad),

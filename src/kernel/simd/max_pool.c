@@ -2,55 +2,11 @@
  * Max pooling over windows of an image [n,h,w,c], a vector of channels at a time, and its
  * gradient. Positions in the window are counted row by row, those outside the image too.
  */
-#include "kernel/simd/simd.h"
+#include "kernel/simd/pool.h"
 
 enum { NO_MAXIMUM = 255 }; /* relu: nothing above 0 in the window */
 
 typedef uint8_t vb __attribute__((vector_size(VW)));
-
-struct pool {
-    const lsi_pool_attrs *at;
-    int64_t n, h, w, c, oh, ow;
-    const float *from; /* image; gradient of the result */
-    float *to;         /* result; gradient of the image */
-    uint8_t *index;
-};
-
-static struct pool pool_of(const lsi_pool_attrs *at, const int64_t *image,
-                           const int64_t *result)
-{
-    return (struct pool){
-        .at = at,
-        .n = image[0],
-        .h = image[1],
-        .w = image[2],
-        .c = image[3],
-        .oh = result[1],
-        .ow = result[2],
-    };
-}
-
-/* The part of a window that lies inside the image, and where its corner would be. */
-struct window {
-    int64_t y0, x0;      /* corner */
-    int64_t top, bottom; /* rows */
-    int64_t left, right; /* columns */
-};
-
-LSI_INLINE struct window window_of(const struct pool *p, int64_t oy, int64_t ox)
-{
-    const int64_t y0 = oy * p->at->stride[0] - p->at->pad[0];
-    const int64_t x0 = ox * p->at->stride[1] - p->at->pad[1];
-
-    return (struct window){
-        .y0 = y0,
-        .x0 = x0,
-        .top = LSI_MAX(y0, 0),
-        .bottom = LSI_MIN(y0 + p->at->size[0], p->h),
-        .left = LSI_MAX(x0, 0),
-        .right = LSI_MIN(x0 + p->at->size[1], p->w),
-    };
-}
 
 LSI_INLINE int32_t position_in(const struct pool *p, const struct window *w, int64_t y,
                                int64_t x)
