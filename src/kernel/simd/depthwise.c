@@ -8,7 +8,7 @@
  */
 #include "kernel/simd/gemm.h"
 
-enum { WIDE = 4 }; /* vectors at a time, for sums that do not wait for each other */
+enum { WIDE = 4, BLOCK = WIDE * VW }; /* vectors at a time: sums that do not wait */
 
 struct tap {
     int64_t from,
@@ -104,19 +104,19 @@ LSI_INLINE void sum_taps(const struct job *j, const struct tap *taps, int64_t co
     vf sum[WIDE];
 
     LSI_UNROLL
-    for (int v = 0; v < nv; v++) {
+    for (int64_t v = 0; v < nv; v++) {
         sum[v] = j->bias != NULL ? take(j->bias + i + v * VW, rest) : vzero();
     }
     for (int64_t t = 0; t < count; t++) {
         const float *x = from + taps[t].from + i, *w = j->filter + taps[t].weight + i;
 
         LSI_UNROLL
-        for (int v = 0; v < nv; v++) {
+        for (int64_t v = 0; v < nv; v++) {
             sum[v] += take(x + v * VW, rest) * take(w + v * VW, rest);
         }
     }
     LSI_UNROLL
-    for (int v = 0; v < nv; v++) {
+    for (int64_t v = 0; v < nv; v++) {
         put(to + i + v * VW, sum[v], rest);
     }
 }
@@ -126,7 +126,7 @@ static void sum_pixel(const struct job *j, const struct tap *taps, int64_t count
 {
     int64_t i = 0;
 
-    for (; i + WIDE * VW <= j->c; i += WIDE * VW) {
+    for (; i + BLOCK <= j->c; i += BLOCK) {
         sum_taps(j, taps, count, from, i, WIDE, 0, to);
     }
     for (; i + VW <= j->c; i += VW) {
@@ -249,17 +249,17 @@ LSI_INLINE void add_row(const struct job *j, const float *x, const float *g,
     vf row[WIDE];
 
     LSI_UNROLL
-    for (int v = 0; v < nv; v++) {
+    for (int64_t v = 0; v < nv; v++) {
         row[v] = vzero();
     }
     for (int64_t o = 0; o < count; o++, x += step, g += j->c) {
         LSI_UNROLL
-        for (int v = 0; v < nv; v++) {
+        for (int64_t v = 0; v < nv; v++) {
             row[v] += take(x + v * VW, rest) * take(g + v * VW, rest);
         }
     }
     LSI_UNROLL
-    for (int v = 0; v < nv; v++) {
+    for (int64_t v = 0; v < nv; v++) {
         sum[v] += row[v];
     }
 }
@@ -273,7 +273,7 @@ LSI_INLINE void add_image(const struct job *j, int64_t n, int64_t ky, int64_t kx
     vf sum[WIDE];
 
     LSI_UNROLL
-    for (int v = 0; v < nv; v++) {
+    for (int64_t v = 0; v < nv; v++) {
         sum[v] = n > 0 ? take(to + v * VW, rest) : vzero();
     }
     windows_inside(j, kx, &begin, &end);
@@ -287,7 +287,7 @@ LSI_INLINE void add_image(const struct job *j, int64_t n, int64_t ky, int64_t kx
         }
     }
     LSI_UNROLL
-    for (int v = 0; v < nv; v++) {
+    for (int64_t v = 0; v < nv; v++) {
         put(to + v * VW, sum[v], rest);
     }
 }
@@ -309,7 +309,7 @@ static void filter_grad_part(void *arg, int part, int parts)
     int64_t i = 0, end = 0;
 
     lsi_team_share(j->c, VW, part, parts, &i, &end);
-    for (; i + WIDE * VW <= end; i += WIDE * VW) {
+    for (; i + BLOCK <= end; i += BLOCK) {
         add_images(j, i, WIDE, 0);
     }
     for (; i + VW <= end; i += VW) {
