@@ -11,8 +11,8 @@
 enum { WIDE = 4, BLOCK = WIDE * VW }; /* vectors at a time: sums that do not wait */
 
 struct tap {
-    int64_t from,
-        weight; /* where its pixel lies in the image, its weight in the filter */
+    int64_t from;   /* where its pixel lies in the source's image */
+    int64_t weight; /* where its weight lies in the filter */
 };
 
 struct job {
@@ -57,10 +57,10 @@ LSI_INLINE int64_t over(const struct job *j, int axis, int64_t i, int64_t t)
     return at < 0 || at % j->at->stride[axis] != 0 ? -1 : at / j->at->stride[axis];
 }
 
-/* Where a tap leads, of an image of `h` x `w`: from the result to the image or back. */
+/* Where a tap leads: under() or over(). */
 typedef int64_t (*tap_fn)(const struct job *j, int axis, int64_t at, int64_t t);
 
-/* The taps of destination (y, x) that lie inside; returns how many. */
+/* Taps of destination (y, x) that lie inside the source of h x w; returns how many. */
 LSI_INLINE int64_t find_taps(const struct job *j, tap_fn lead, int64_t y, int64_t x,
                              int64_t h, int64_t w, struct tap *taps)
 {
