@@ -232,12 +232,12 @@ LS_API ls_tensor *ls_attention(ls_context *c, ls_tensor *q, ls_tensor *k, ls_ten
                                double scale, bool causal);
 
 /*
- * The same for `heads` heads side by side in the rows of one tensor: qkv [..., n, 3 *
- * width] holds queries, keys and values, result [..., n, width]. One dense layer makes
- * all three, and nothing is moved about between it and the next:
+ * The same for `heads` heads side by side in the rows of one tensor: qkv [..., n, 3 w]
+ * holds queries, keys and values, the result is [..., n, w]. One dense layer makes all
+ * three, and nothing is moved about between it and the next:
  *
- *     x = ls_dense(c, ls_self_attention(c, ls_dense(c, x, w, b, LS_LINEAR), 4, 0, true),
- * ...)
+ *     qkv = ls_dense(c, x, w, bias, LS_LINEAR);
+ *     x = ls_dense(c, ls_self_attention(c, qkv, 4, 0, true), v, bias2, LS_LINEAR);
  */
 LS_API ls_tensor *ls_self_attention(ls_context *c, ls_tensor *qkv, int heads,
                                     double scale, bool causal);

@@ -106,6 +106,12 @@ WITH_CRC INLINE uint32_t join(const __m128i part[4])
     return (uint32_t)_mm_crc32_u64(sum, (uint64_t)_mm_extract_epi64(x, 1));
 }
 
+/* How far a line is, for fold(). */
+WITH_CRC INLINE __m128i line_far(void)
+{
+    return _mm_setr_epi32(0x740eef02, 0, (int)0x9e4addf8, 0);
+}
+
 /* Sums the first `bytes` of each record, whole lines and at least one. */
 typedef void (*lanes_fn)(const ls_string *records, size_t bytes, uint32_t *sums);
 
@@ -121,7 +127,7 @@ WITH_CRC INLINE void chain_line(const ls_string *records, size_t at, uint64_t su
 
 WITH_CRC static void sum_four(const ls_string *records, size_t bytes, uint32_t *sums)
 {
-    const __m128i far = _mm_setr_epi32(0x740eef02, 0, (int)0x9e4addf8, 0); // a line
+    const __m128i far = line_far();
     const char *d = records[3].ptr;
     uint64_t chain[3] = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
     __m128i w[4] = {load(d), load(d + 16), load(d + 32), load(d + 48)};
@@ -171,8 +177,7 @@ WITH_PAIRS INLINE uint32_t join_pairs(const __m256i half[2])
 
 WITH_PAIRS static void sum_six(const ls_string *records, size_t bytes, uint32_t *sums)
 {
-    const __m256i far = _mm256_setr_epi32(0x740eef02, 0, (int)0x9e4addf8, 0, 0x740eef02,
-                                          0, (int)0x9e4addf8, 0); // a line
+    const __m256i far = _mm256_broadcastsi128_si256(line_far());
     const __m256i start = _mm256_setr_epi32(-1, 0, 0, 0, 0, 0, 0, 0);
     const ls_string *others = records + 3;
     uint64_t chain[3] = {UINT32_MAX, UINT32_MAX, UINT32_MAX};

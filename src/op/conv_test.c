@@ -289,9 +289,34 @@ LST_TEST(wrong_images_filters_and_options_are_named)
     lst_close(c, rt);
 }
 
+LST_TEST(a_depthwise_step_without_memory_fails_and_leaks_nothing)
+{
+    int failed = 0;
+    ls_status st = LS_RESOURCE_EXHAUSTED;
+
+    for (int64_t n = 1; n < 100 && st == LS_RESOURCE_EXHAUSTED; n++) {
+        ls_runtime *rt; // a new one each time: what it holds already is not asked for
+        ls_context *c = lst_open(&rt);
+        ls_tensor *x = ZEROS(c, LS_SHAPE(1, 4, 4, 8)),
+                  *w = ZEROS(c, LS_SHAPE(3, 3, 8, 1));
+        ls_error err = LS_ERROR_INIT;
+
+        c->device->isa = lsi_isa_best(); // the vector kernel
+        (void)lsi_alloc_fail_at(n);
+        (void)ls_depthwise_conv2d(c, x, w, NULL, NULL);
+        (void)lsi_alloc_fail_at(0);
+        st = ls_context_finish(c, &err);
+        LST_CHECK(st == LS_OK || st == LS_RESOURCE_EXHAUSTED);
+        failed += st != LS_OK;
+        lst_close(c, rt);
+    }
+    LST_CHECK(st == LS_OK && failed >= 2); // the result and the list of taps at least
+}
+
 LST_MAIN(LST_CASE(every_pixel_reaches_the_windows_it_lies_in),
          LST_CASE(same_padding_puts_the_smaller_half_before),
          LST_CASE(halves_and_composed_activations_are_done_too),
          LST_CASE(an_empty_batch_gives_an_empty_result_and_zero_gradients),
          LST_CASE(gradients_of_convolutions_agree_with_differences_to_second_order),
-         LST_CASE(wrong_images_filters_and_options_are_named))
+         LST_CASE(wrong_images_filters_and_options_are_named),
+         LST_CASE(a_depthwise_step_without_memory_fails_and_leaks_nothing))

@@ -6,7 +6,7 @@
  * that lie on it. Both are one loop over a list of taps. A weight's gradient is a sum
  * over all windows, row by row: long sums of floats are better in parts.
  */
-#include "kernel/simd/gemm.h"
+#include "kernel/simd/conv.h"
 
 enum { WIDE = 4, BLOCK = WIDE * VW }; /* vectors at a time: sums that do not wait */
 
@@ -16,65 +16,57 @@ struct tap {
 };
 
 struct job {
-    const lsi_conv_attrs *at;
-    int64_t n, c;
-    int64_t h, w;   /* image */
-    int64_t kh, kw; /* filter */
-    int64_t oh, ow; /* result */
-    const float *x, *filter, *bias, *g;
+    lsi_conv v;
+    ls_activation activation;
+    const float *filter, *bias, *g;
     float *to;
     struct tap *taps; /* kh * kw for each member */
 };
 
-static struct job job_of(const ls_op_call *k, const int64_t *x, const int64_t *w,
-                         const int64_t *y)
+static struct job job_of(const ls_op_call *k, const ls_tensor *x, const ls_tensor *w,
+                         const ls_tensor *y)
 {
+    const lsi_conv_attrs *at = k->attrs;
+
     return (struct job){
-        .at = k->attrs,
-        .n = x[0],
-        .h = x[1],
-        .w = x[2],
-        .c = x[3],
-        .kh = w[0],
-        .kw = w[1],
-        .oh = y[1],
-        .ow = y[2],
+        .v = conv_of(at, x->dims, w->dims, y->dims),
+        .activation = at->activation,
         .to = k->out[0]->data,
     };
 }
 
 /* Row (axis 0) or column (axis 1) of the image under tap `t` of window `o`. */
-LSI_INLINE int64_t under(const struct job *j, int axis, int64_t o, int64_t t)
+LSI_INLINE int64_t under(const lsi_conv *v, int axis, int64_t o, int64_t t)
 {
-    return o * j->at->stride[axis] - j->at->pad[axis] + t * j->at->dilation[axis];
+    return o * v->stride[axis] - v->pad[axis] + t * v->dilation[axis];
 }
 
 /* The window whose tap `t` lies on row or column `i` of the image; negative: none. */
-LSI_INLINE int64_t over(const struct job *j, int axis, int64_t i, int64_t t)
+LSI_INLINE int64_t over(const lsi_conv *v, int axis, int64_t i, int64_t t)
 {
-    const int64_t at = i + j->at->pad[axis] - t * j->at->dilation[axis];
+    const int64_t at = i + v->pad[axis] - t * v->dilation[axis];
 
-    return at < 0 || at % j->at->stride[axis] != 0 ? -1 : at / j->at->stride[axis];
+    return at < 0 || at % v->stride[axis] != 0 ? -1 : at / v->stride[axis];
 }
 
 /* Where a tap leads: under() or over(). */
-typedef int64_t (*tap_fn)(const struct job *j, int axis, int64_t at, int64_t t);
+typedef int64_t (*tap_fn)(const lsi_conv *v, int axis, int64_t at, int64_t t);
 
 /* Taps of destination (y, x) that lie inside the source of h x w; returns how many. */
-LSI_INLINE int64_t find_taps(const struct job *j, tap_fn lead, int64_t y, int64_t x,
+LSI_INLINE int64_t find_taps(const lsi_conv *v, tap_fn lead, int64_t y, int64_t x,
                              int64_t h, int64_t w, struct tap *taps)
 {
     int64_t count = 0;
 
-    for (int64_t ky = 0; ky < j->kh; ky++) {
-        const int64_t sy = lead(j, 0, y, ky);
+    for (int64_t ky = 0; ky < v->kh; ky++) {
+        const int64_t sy = lead(v, 0, y, ky);
 
-        for (int64_t kx = 0; sy >= 0 && sy < h && kx < j->kw; kx++) {
-            const int64_t sx = lead(j, 1, x, kx);
+        for (int64_t kx = 0; sy >= 0 && sy < h && kx < v->kw; kx++) {
+            const int64_t sx = lead(v, 1, x, kx);
 
             if (sx >= 0 && sx < w) {
                 taps[count++] =
-                    (struct tap){(sy * w + sx) * j->c, (ky * j->kw + kx) * j->c};
+                    (struct tap){(sy * w + sx) * v->c, (ky * v->kw + kx) * v->c};
             }
         }
     }
@@ -126,51 +118,53 @@ static void sum_pixel(const struct job *j, const struct tap *taps, int64_t count
 {
     int64_t i = 0;
 
-    for (; i + BLOCK <= j->c; i += BLOCK) {
+    for (; i + BLOCK <= j->v.c; i += BLOCK) {
         sum_taps(j, taps, count, from, i, WIDE, 0, to);
     }
-    for (; i + VW <= j->c; i += VW) {
+    for (; i + VW <= j->v.c; i += VW) {
         sum_taps(j, taps, count, from, i, 1, 0, to);
     }
-    if (i < j->c) {
-        sum_taps(j, taps, count, from, i, 1, j->c - i, to);
+    if (i < j->v.c) {
+        sum_taps(j, taps, count, from, i, 1, j->v.c - i, to);
     }
 }
 
 static void forward_part(void *arg, int part, int parts)
 {
     const struct job *j = arg;
-    struct tap *taps = j->taps + part * j->kh * j->kw;
+    struct tap *taps = j->taps + part * j->v.kh * j->v.kw;
     int64_t begin = 0, end = 0;
 
-    lsi_team_share(j->n * j->oh, 1, part, parts, &begin, &end);
+    lsi_team_share(j->v.n * j->v.oh, 1, part, parts, &begin, &end);
     for (int64_t row = begin; row < end; row++) {
-        const float *image = j->x + row / j->oh * j->h * j->w * j->c;
-        float *to = j->to + row * j->ow * j->c;
+        const float *image = j->v.x + row / j->v.oh * j->v.h * j->v.w * j->v.c;
+        float *to = j->to + row * j->v.ow * j->v.c;
 
-        for (int64_t x = 0; x < j->ow; x++) {
-            const int64_t count = find_taps(j, under, row % j->oh, x, j->h, j->w, taps);
+        for (int64_t x = 0; x < j->v.ow; x++) {
+            const int64_t count =
+                find_taps(&j->v, under, row % j->v.oh, x, j->v.h, j->v.w, taps);
 
-            sum_pixel(j, taps, count, image, to + x * j->c);
+            sum_pixel(j, taps, count, image, to + x * j->v.c);
         }
-        LSI_SIMD(activate)(j->at->activation, to, j->ow * j->c, 1, j->ow * j->c);
+        LSI_SIMD(activate)(j->activation, to, j->v.ow * j->v.c, 1, j->v.ow * j->v.c);
     }
 }
 
 static void input_grad_part(void *arg, int part, int parts)
 {
     const struct job *j = arg;
-    struct tap *taps = j->taps + part * j->kh * j->kw;
+    struct tap *taps = j->taps + part * j->v.kh * j->v.kw;
     int64_t begin = 0, end = 0;
 
-    lsi_team_share(j->n * j->h, 1, part, parts, &begin, &end);
+    lsi_team_share(j->v.n * j->v.h, 1, part, parts, &begin, &end);
     for (int64_t row = begin; row < end; row++) {
-        const float *g = j->g + row / j->h * j->oh * j->ow * j->c;
+        const float *g = j->g + row / j->v.h * j->v.oh * j->v.ow * j->v.c;
 
-        for (int64_t x = 0; x < j->w; x++) {
-            const int64_t count = find_taps(j, over, row % j->h, x, j->oh, j->ow, taps);
+        for (int64_t x = 0; x < j->v.w; x++) {
+            const int64_t count =
+                find_taps(&j->v, over, row % j->v.h, x, j->v.oh, j->v.ow, taps);
 
-            sum_pixel(j, taps, count, g, j->to + (row * j->w + x) * j->c);
+            sum_pixel(j, taps, count, g, j->to + (row * j->v.w + x) * j->v.c);
         }
     }
 }
@@ -178,14 +172,14 @@ static void input_grad_part(void *arg, int part, int parts)
 /* About how long the taps of `count` results take. */
 static int64_t work_of(const struct job *j, int64_t count)
 {
-    return count / VW * j->kh * j->kw / 2;
+    return count / VW * j->v.kh * j->v.kw / 2;
 }
 
 /* Runs `part` over `rows` rows, with a list of taps for each member. */
 static ls_status run(ls_op_call *k, struct job *j, int64_t rows, lsi_team_fn part)
 {
     const int parts = (int)LSI_MIN(lsi_parts(k, work_of(j, k->out[0]->count)), rows);
-    const size_t bytes = (size_t)(parts * j->kh * j->kw) * sizeof(struct tap);
+    const size_t bytes = (size_t)(parts * j->v.kh * j->v.kw) * sizeof(struct tap);
 
     j->taps = lsi_device_alloc(k->device, bytes);
     if (j->taps == NULL) {
@@ -205,38 +199,38 @@ static bool is_plain(const ls_op_call *k, const ls_tensor *w)
 
 ls_status LSI_SIMD(depthwise_conv2d)(ls_op_call *k)
 {
-    struct job j = job_of(k, k->in[0]->dims, k->in[1]->dims, k->out[0]->dims);
+    struct job j = job_of(k, k->in[0], k->in[1], k->out[0]);
 
     if (!is_plain(k, k->in[1])) {
         return LS_UNIMPLEMENTED;
     }
-    j.x = k->in[0]->data;
+    j.v.x = k->in[0]->data;
     j.filter = k->in[1]->data;
     j.bias = k->nin > 2 ? k->in[2]->data : NULL;
-    return run(k, &j, j.n * j.oh, forward_part);
+    return run(k, &j, j.v.n * j.v.oh, forward_part);
 }
 
 ls_status LSI_SIMD(depthwise_conv2d_input_grad)(ls_op_call *k)
 {
-    struct job j = job_of(k, k->out[0]->dims, k->in[1]->dims, k->in[0]->dims);
+    struct job j = job_of(k, k->out[0], k->in[1], k->in[0]);
 
     if (!is_plain(k, k->in[1])) {
         return LS_UNIMPLEMENTED;
     }
     j.g = k->in[0]->data;
     j.filter = k->in[1]->data;
-    return run(k, &j, j.n * j.h, input_grad_part);
+    return run(k, &j, j.v.n * j.v.h, input_grad_part);
 }
 
 /* The windows of a row whose tap kx lies inside the image: *begin .. *end-1. */
-static void windows_inside(const struct job *j, int64_t kx, int64_t *begin, int64_t *end)
+static void windows_inside(const lsi_conv *v, int64_t kx, int64_t *begin, int64_t *end)
 {
     *begin = 0;
-    *end = j->ow;
-    while (*begin < *end && under(j, 1, *begin, kx) < 0) {
+    *end = v->ow;
+    while (*begin < *end && under(v, 1, *begin, kx) < 0) {
         (*begin)++;
     }
-    while (*begin < *end && under(j, 1, *end - 1, kx) >= j->w) {
+    while (*begin < *end && under(v, 1, *end - 1, kx) >= v->w) {
         (*end)--;
     }
 }
@@ -245,14 +239,14 @@ static void windows_inside(const struct job *j, int64_t kx, int64_t *begin, int6
 LSI_INLINE void add_row(const struct job *j, const float *x, const float *g,
                         int64_t count, const int nv, int64_t rest, vf sum[WIDE])
 {
-    const int64_t step = j->at->stride[1] * j->c;
+    const int64_t step = j->v.stride[1] * j->v.c;
     vf row[WIDE];
 
     LSI_UNROLL
     for (int64_t v = 0; v < nv; v++) {
         row[v] = vzero();
     }
-    for (int64_t o = 0; o < count; o++, x += step, g += j->c) {
+    for (int64_t o = 0; o < count; o++, x += step, g += j->v.c) {
         LSI_UNROLL
         for (int64_t v = 0; v < nv; v++) {
             row[v] += take(x + v * VW, rest) * take(g + v * VW, rest);
@@ -268,7 +262,7 @@ LSI_INLINE void add_row(const struct job *j, const float *x, const float *g,
 LSI_INLINE void add_image(const struct job *j, int64_t n, int64_t ky, int64_t kx,
                           int64_t i, const int nv, int64_t rest)
 {
-    float *to = j->to + (ky * j->kw + kx) * j->c + i;
+    float *to = j->to + (ky * j->v.kw + kx) * j->v.c + i;
     int64_t begin = 0, end = 0;
     vf sum[WIDE];
 
@@ -276,14 +270,14 @@ LSI_INLINE void add_image(const struct job *j, int64_t n, int64_t ky, int64_t kx
     for (int64_t v = 0; v < nv; v++) {
         sum[v] = n > 0 ? take(to + v * VW, rest) : vzero();
     }
-    windows_inside(j, kx, &begin, &end);
-    for (int64_t oy = 0; oy < j->oh && begin < end; oy++) {
-        const int64_t iy = under(j, 0, oy, ky), ix = under(j, 1, begin, kx);
+    windows_inside(&j->v, kx, &begin, &end);
+    for (int64_t oy = 0; oy < j->v.oh && begin < end; oy++) {
+        const int64_t iy = under(&j->v, 0, oy, ky), ix = under(&j->v, 1, begin, kx);
 
-        if (iy >= 0 && iy < j->h) {
-            add_row(j, j->x + ((n * j->h + iy) * j->w + ix) * j->c + i,
-                    j->g + ((n * j->oh + oy) * j->ow + begin) * j->c + i, end - begin, nv,
-                    rest, sum);
+        if (iy >= 0 && iy < j->v.h) {
+            add_row(j, j->v.x + ((n * j->v.h + iy) * j->v.w + ix) * j->v.c + i,
+                    j->g + ((n * j->v.oh + oy) * j->v.ow + begin) * j->v.c + i,
+                    end - begin, nv, rest, sum);
         }
     }
     LSI_UNROLL
@@ -295,9 +289,9 @@ LSI_INLINE void add_image(const struct job *j, int64_t n, int64_t ky, int64_t kx
 /* All weights of these channels. An image is used by every tap while it is near. */
 LSI_INLINE void add_images(const struct job *j, int64_t i, const int nv, int64_t rest)
 {
-    for (int64_t n = 0; n < j->n; n++) {
-        for (int64_t tap = 0; tap < j->kh * j->kw; tap++) {
-            add_image(j, n, tap / j->kw, tap % j->kw, i, nv, rest);
+    for (int64_t n = 0; n < j->v.n; n++) {
+        for (int64_t tap = 0; tap < j->v.kh * j->v.kw; tap++) {
+            add_image(j, n, tap / j->v.kw, tap % j->v.kw, i, nv, rest);
         }
     }
 }
@@ -308,7 +302,7 @@ static void filter_grad_part(void *arg, int part, int parts)
     const struct job *j = arg;
     int64_t i = 0, end = 0;
 
-    lsi_team_share(j->c, VW, part, parts, &i, &end);
+    lsi_team_share(j->v.c, VW, part, parts, &i, &end);
     for (; i + BLOCK <= end; i += BLOCK) {
         add_images(j, i, WIDE, 0);
     }
@@ -322,15 +316,16 @@ static void filter_grad_part(void *arg, int part, int parts)
 
 ls_status LSI_SIMD(depthwise_conv2d_filter_grad)(ls_op_call *k)
 {
-    struct job j = job_of(k, k->in[0]->dims, k->out[0]->dims, k->in[1]->dims);
+    struct job j = job_of(k, k->in[0], k->out[0], k->in[1]);
     int parts = 1;
 
     if (!is_plain(k, k->out[0])) {
         return LS_UNIMPLEMENTED;
     }
-    j.x = k->in[0]->data;
+    j.v.x = k->in[0]->data;
     j.g = k->in[1]->data;
     parts = lsi_parts(k, work_of(&j, k->in[1]->count));
-    lsi_team_run(k->team, (int)LSI_MIN(parts, (j.c + VW - 1) / VW), filter_grad_part, &j);
+    lsi_team_run(k->team, (int)LSI_MIN(parts, (j.v.c + VW - 1) / VW), filter_grad_part,
+                 &j);
     return LS_OK;
 }
