@@ -371,7 +371,7 @@ static ls_status create(ls_device *device, ls_strategy *strategy, const char *na
     } else if (m->status == LS_OK) {
         build(m, which);
         if (m->status == LS_OK) {
-            m->status = ls_context_open(device, &m->c, &m->error);
+            m->status = ls_context_open(device, NULL, &m->c, &m->error);
         }
     }
     st = failed(m, err);

@@ -322,7 +322,7 @@ static ls_status take_examples(struct lane *l, ls_error *err)
     }
     if (st == LS_OK) {
         l->records = ls_tensor_retain(ls_value_as_tensor(v));
-        st = ls_context_open(NULL, &l->context, err);
+        st = ls_context_open(NULL, NULL, &l->context, err);
     }
     ls_value_release(v);
     ls_iterator_release(it);

@@ -213,7 +213,7 @@ static int run_all(const bench_options *o, ls_device *device)
     ls_error err = LS_ERROR_INIT;
     int status = CLI_OK;
 
-    if (ls_context_open(device, &s.c, &err) != LS_OK) {
+    if (ls_context_open(device, NULL, &s.c, &err) != LS_OK) {
         return bench_failed("context", &err);
     }
     for (size_t i = 0; i < sizeof families / sizeof *families && status == CLI_OK; i++) {

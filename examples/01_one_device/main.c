@@ -120,7 +120,7 @@ static ls_status train(struct problem *p, ls_error *err)
     double loss = 0;
     ls_status st;
 
-    LS_TRY(ls_context_open(NULL, &c, err)); // CPU:0, all cores
+    LS_TRY(ls_context_open(NULL, NULL, &c, err)); // CPU:0, all cores
     for (int i = 1; i <= STEPS; i++) {
         LS_TRY(train_step(c, p, &loss, err));
         if (i == 1 || i % 50 == 0) {

@@ -24,9 +24,23 @@ extern "C" {
 
 typedef struct ls_context ls_context;
 
-/* Opens a context on `device` (NULL: CPU:0 of the default runtime). */
-LS_API LS_MUST_USE ls_status ls_context_open(ls_device *device, ls_context **out,
-                                             ls_error *err);
+/* How a context draws. Start from LS_CONTEXT_OPTIONS_INIT. */
+typedef struct ls_context_options {
+    size_t struct_size;
+    uint64_t stream; /* of its random operations: contexts of other streams draw others */
+} ls_context_options;
+
+/* clang-format off */
+#define LS_CONTEXT_OPTIONS_INIT {sizeof(ls_context_options), 0}
+/* clang-format on */
+
+/*
+ * Opens a context on `device` (NULL: CPU:0 of the default runtime); `opts` NULL: the
+ * defaults.
+ */
+LS_API LS_MUST_USE ls_status ls_context_open(ls_device *device,
+                                             const ls_context_options *opts,
+                                             ls_context **out, ls_error *err);
 
 /*
  * Ends a step: releases the tensors made since the last one, closes the tapes left open,

@@ -32,7 +32,7 @@ static lst_text single(const char *hex, const ls_feature *f, size_t n, ls_error 
     ls_context *c = NULL;
     lst_text t = {{0}, 0};
 
-    LST_OK(ls_context_open(NULL, &c, NULL));
+    LST_OK(ls_context_open(NULL, NULL, &c, NULL));
     LST_OK(lsi_value_row(v, 0, &row, NULL));
     const ls_value *out = (ls_parse_single_example)(c, ls_value_as_tensor(row), f, n);
     if (out != NULL) {
@@ -214,7 +214,7 @@ LST_TEST(bytes_become_elements_of_uint8)
     LST_OK(ls_example_add_int64(e, "label", &label, 1, &err));
     LST_OK(ls_example_serialize(e, &bytes, &err));
     LST_OK(ls_tensor_create(NULL, LS_STRING, LS_SCALAR, &bytes, &t, &err));
-    LST_OK(ls_context_open(NULL, &c, &err));
+    LST_OK(ls_context_open(NULL, NULL, &c, &err));
     const ls_tensor *image = (ls_example_feature)(c, t, "image", LS_U8, LS_SHAPE(2, 3));
     LST_CHECK(image != NULL && ls_tensor_ndim(image) == 2 &&
               memcmp(ls_tensor_data(image), pixels, sizeof pixels) == 0);

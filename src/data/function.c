@@ -10,7 +10,7 @@ ls_status lsi_call(ls_context **c, ls_map_fn fn, void *user, ls_value *element,
     ls_status st = LS_OK;
 
     if (*c == NULL) {
-        st = ls_context_open(NULL, c, err);
+        st = ls_context_open(NULL, NULL, c, err);
         if (st != LS_OK) {
             return st;
         }

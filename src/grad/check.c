@@ -139,7 +139,7 @@ ls_status lsi_check_gradient(ls_device *dev, lsi_check_fn fn, void *user,
                         "gradient check: at most %d inputs and outputs", MOST);
     }
     *found = (lsi_check){0};
-    st = ls_context_open(dev, &w.c, err);
+    st = ls_context_open(dev, NULL, &w.c, err);
     if (st == LS_OK) {
         st = by_tape(&w, in, grads, err);
     }

@@ -10,7 +10,7 @@ static ls_error err;
 static inline void open_step(void)
 {
     err = (ls_error)LS_ERROR_INIT;
-    LST_OK(ls_context_open(NULL, &c, &err));
+    LST_OK(ls_context_open(NULL, NULL, &c, &err));
 }
 
 /* Ends the step, which went well. */

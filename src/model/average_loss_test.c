@@ -37,7 +37,7 @@ LST_TEST(s112_the_global_batch_divides_the_sum)
 {
     ls_context *c = NULL;
 
-    LST_OK(ls_context_open(NULL, &c, NULL));
+    LST_OK(ls_context_open(NULL, NULL, &c, NULL));
     ls_tensor *x = vector(c, 5, NUMBERS(1, 2, 3, 4, 5));
     LST_CHECK(ls_item(c, ls_average_loss(c, x, NULL, 10)) == 1.5);
     LST_CHECK(ls_item(c, ls_average_loss(c, x, NULL, 0)) == 0.0);
@@ -59,7 +59,7 @@ LST_TEST(s112_the_batch_may_be_a_value)
     ls_context *c = NULL;
     ls_value *v = NULL;
 
-    LST_OK(ls_context_open(NULL, &c, NULL));
+    LST_OK(ls_context_open(NULL, NULL, &c, NULL));
     ls_tensor *x = vector(c, 5, NUMBERS(1, 2, 3, 4, 5));
     (void)ls_tensor_retain(x);
     LST_OK(ls_value_int(10, &v, NULL));
@@ -95,7 +95,7 @@ LST_TEST(s113_weights_are_a_scalar_one_an_example_or_one_an_element)
 {
     ls_context *c = NULL;
 
-    LST_OK(ls_context_open(NULL, &c, NULL));
+    LST_OK(ls_context_open(NULL, NULL, &c, NULL));
     ls_tensor *x = vector(c, 3, NUMBERS(2, 4, 6));
     ls_tensor *m = ls_constant(c, LS_F32, LS_SHAPE(2, 2), NUMBERS(2, .5F, 4, 1));
     ls_tensor *w = vector(c, 3, NUMBERS(.3F, .5F, .2F));
@@ -123,7 +123,7 @@ LST_TEST(a_batch_of_nothing_has_a_gradient_of_nothing)
 {
     ls_context *c = NULL;
 
-    LST_OK(ls_context_open(NULL, &c, NULL));
+    LST_OK(ls_context_open(NULL, NULL, &c, NULL));
     ls_tensor *x = vector(c, 2, NUMBERS(1, INFINITY));
     ls_tape *tape = ls_tape_open(c, NULL);
     ls_tape_watch(c, tape, x);
@@ -172,7 +172,7 @@ LST_TEST(s112_s114_a_scope_has_no_batch_of_its_own)
     ls_strategy *s = two_replicas();
     ls_context *c = NULL;
 
-    LST_OK(ls_context_open(NULL, &c, NULL));
+    LST_OK(ls_context_open(NULL, NULL, &c, NULL));
     LST_CHECK(lst_near(ls_item(c, ls_scale_regularization_loss(
                                       c, vector(c, 3, NUMBERS(2.5F, 6.2F, 5.0F)))),
                        13.7, 1e-6, 0));

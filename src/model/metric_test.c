@@ -12,7 +12,7 @@ LST_TEST(a_mean_is_over_every_element_with_its_weight)
     ls_metric *m = NULL;
 
     LST_OK(ls_metric_mean_create(NULL, &m, NULL));
-    LST_OK(ls_context_open(NULL, &c, NULL));
+    LST_OK(ls_context_open(NULL, NULL, &c, NULL));
     LST_CHECK(strcmp(ls_metric_name(m), "mean") == 0);
     LST_CHECK(ls_item(c, ls_metric_result(c, m)) == 0.0); // nothing was added
     ls_metric_add(c, m, ls_constant(c, LS_F32, LS_SHAPE(2, 2), NUMBERS(1, 2, 3, 6)),
@@ -101,7 +101,7 @@ LST_TEST(s116_a_mean_is_over_all_replicas_in_the_scope_and_in_a_merge)
     LST_OK(ls_metric_mean_create(NULL, &m, NULL));
     ls_scope_exit(s);
     LST_OK(ls_strategy_run(s, add_to_metric, NULL, m, NULL, NULL));
-    LST_OK(ls_context_open(ls_runtime_device(opts.runtime, 0), &c, NULL));
+    LST_OK(ls_context_open(ls_runtime_device(opts.runtime, 0), NULL, &c, NULL));
     LST_OK(ls_scope_enter(s, NULL));
     LST_CHECK(ls_item(c, ls_metric_result(c, m)) == 3.0);
     ls_scope_exit(s);

@@ -4,12 +4,23 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-ls_status ls_context_open(ls_device *device, ls_context **out, ls_error *err)
+ls_status ls_context_open(ls_device *device, const ls_context_options *opts,
+                          ls_context **out, ls_error *err)
 {
+    ls_context_options o = LS_CONTEXT_OPTIONS_INIT;
     ls_context *c;
 
     if (out == NULL) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "context: out is NULL");
+    }
+    if (opts != NULL) {
+        if (opts->struct_size < sizeof opts->struct_size) {
+            return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                            "context: struct_size is %zu; start from "
+                            "LS_CONTEXT_OPTIONS_INIT",
+                            opts->struct_size);
+        }
+        memcpy(&o, opts, LSI_MIN(opts->struct_size, sizeof o));
     }
     if (device == NULL) {
         ls_runtime *rt = lsi_runtime_default();
@@ -25,6 +36,7 @@ ls_status ls_context_open(ls_device *device, ls_context **out, ls_error *err)
     }
     c->device = device;
     c->runtime = ls_runtime_retain(device->runtime);
+    c->stream = o.stream;
     c->error = (ls_error)LS_ERROR_INIT;
     *out = c;
     return LS_OK;

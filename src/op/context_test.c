@@ -6,7 +6,7 @@ static ls_context *open_context(void)
     ls_context *c = NULL;
     ls_error err = LS_ERROR_INIT;
 
-    LST_OK(ls_context_open(NULL, &c, &err));
+    LST_OK(ls_context_open(NULL, NULL, &c, &err));
     return c;
 }
 
@@ -157,7 +157,7 @@ LST_TEST(an_adopted_tensor_goes_with_the_step)
 static ls_status open_and_compute(ls_error *err)
 {
     ls_context *c = NULL;
-    ls_status st = ls_context_open(NULL, &c, err);
+    ls_status st = ls_context_open(NULL, NULL, &c, err);
 
     if (st == LS_OK) {
         ls_tensor *x = ls_constant(c, LS_F32, LS_SHAPE(50, 40), NULL);

@@ -93,7 +93,7 @@ LST_TEST(two_threads_scatter_and_gather_like_one)
 
     opts.threads = 2;
     LST_OK(ls_runtime_create(&opts, &rt2, NULL));
-    LST_OK(ls_context_open(ls_runtime_device(rt2, 0), &c2, NULL));
+    LST_OK(ls_context_open(ls_runtime_device(rt2, 0), NULL, &c2, NULL));
     both[0] = c1;
     both[1] = c2;
     for (int i = 0; i < 2; i++) {

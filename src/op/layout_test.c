@@ -143,7 +143,7 @@ LST_TEST(two_threads_transpose_like_one)
 
     opts.threads = 2;
     LST_OK(ls_runtime_create(&opts, &rt, NULL));
-    LST_OK(ls_context_open(ls_runtime_device(rt, 0), &c, NULL));
+    LST_OK(ls_context_open(ls_runtime_device(rt, 0), NULL, &c, NULL));
     check_transpose(c, LS_F32, LS_SHAPE(301, 207), swap);
     lst_close(c, rt);
 }

@@ -47,6 +47,7 @@ typedef struct lsi_recorder {
 struct ls_context {
     ls_device *device;
     ls_runtime *runtime; /* retained */
+    uint64_t stream;     /* of its random operations */
     uint16_t recording;  /* a bit for each tape that is recording now */
     const char *file;
     int line;

@@ -12,7 +12,7 @@ static ls_context *open_seeded(uint64_t seed, int threads, ls_runtime **rt)
     opts.seed = seed;
     opts.seeded = true;
     if (ls_runtime_create(&opts, rt, NULL) != LS_OK ||
-        ls_context_open(ls_runtime_device(*rt, 0), &c, NULL) != LS_OK) {
+        ls_context_open(ls_runtime_device(*rt, 0), NULL, &c, NULL) != LS_OK) {
         abort();
     }
     return c;

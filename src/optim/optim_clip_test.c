@@ -13,7 +13,7 @@ static ls_context *open_context(void)
     ls_context *c = NULL;
     ls_error err = LS_ERROR_INIT;
 
-    LST_OK(ls_context_open(NULL, &c, &err));
+    LST_OK(ls_context_open(NULL, NULL, &c, &err));
     return c;
 }
 
@@ -294,7 +294,7 @@ static ls_status clip_sparse(const ls_optimizer_shared *shared, ls_error *err)
     opts.shared = *shared;
     st = ls_runtime_create(&ropts, &rt, err);
     if (st == LS_OK) {
-        st = ls_context_open(ls_runtime_device(rt, 0), &c, err);
+        st = ls_context_open(ls_runtime_device(rt, 0), NULL, &c, err);
     }
     if (st == LS_OK) {
         st = ls_adagrad_create(&opts, &o, err);

@@ -32,7 +32,7 @@ static void take_steps(const recipe *r, ls_dtype dtype)
     ls_optimizer *o = make(r);
     ls_variable *v;
 
-    LST_OK(ls_context_open(NULL, &c, &err));
+    LST_OK(ls_context_open(NULL, NULL, &c, &err));
     for (int i = 0; i < N; i++) {
         s.w[i] = (double)lst_random_f32(&random, -1, 1);
     }
@@ -86,7 +86,7 @@ static void take_half_step(const recipe *r, ls_dtype dtype)
     ls_tensor *g = tensor_of(NULL, LS_F32, LS_SHAPE(1), half, 1), *cast;
     ls_variable *v = NULL;
 
-    LST_OK(ls_context_open(NULL, &c, &err));
+    LST_OK(ls_context_open(NULL, NULL, &c, &err));
     LST_OK(ls_variable_create((ls_cast)(c, w, dtype), NULL, &v, &err));
     cast = (ls_cast)(c, g, dtype);
     (ls_optimizer_apply)(c, o, &cast, &v, 1);
@@ -121,7 +121,7 @@ LST_TEST(a_missing_gradient_leaves_its_variable_alone)
                          variable_of(NULL, LS_F32, LS_SHAPE(N), ONES, N)};
     ls_tensor *g[2] = {NULL, NULL};
 
-    LST_OK(ls_context_open(NULL, &c, &err));
+    LST_OK(ls_context_open(NULL, NULL, &c, &err));
     g[1] = (ls_constant)(c, LS_F32, LS_SHAPE(N), NULL);
     (ls_optimizer_apply)(c, o, g, v, 2);
     LST_CHECK(at(v[0], 0) == 1); // it does not even decay
@@ -159,7 +159,7 @@ LST_TEST(minimize_walks_downhill)
         w[i] = i;
     }
     v = variable_of(NULL, LS_F32, LS_SHAPE(N), w, N);
-    LST_OK(ls_context_open(NULL, &c, &err));
+    LST_OK(ls_context_open(NULL, NULL, &c, &err));
     for (int step = 0; step < 100; step++) {
         ls_tape *tape = ls_tape_open(c, NULL);
         ls_tensor *loss = (ls_sum)(c, (ls_square)(c, (ls_read)(c, v)), NULL, 0, false);
@@ -185,7 +185,7 @@ static ls_variable *apply_often(ls_optimizer *o, const double *g, int times)
     ls_variable *v = variable_of(NULL, LS_F32, LS_SHAPE(N), ONES, N);
     ls_tensor *grad = tensor_of(NULL, LS_F32, LS_SHAPE(N), g, N);
 
-    LST_OK(ls_context_open(NULL, &c, &err));
+    LST_OK(ls_context_open(NULL, NULL, &c, &err));
     for (int i = 0; i < times; i++) {
         (ls_optimizer_apply)(c, o, &grad, &v, 1);
         LST_OK(ls_context_finish(c, &err));
@@ -354,7 +354,7 @@ static ls_status step(const recipe *r, ls_error *err)
     ropts.shared = r->shared;
     st = ls_runtime_create(&opts, &rt, err);
     if (st == LS_OK) {
-        st = ls_context_open(ls_runtime_device(rt, 0), &c, err);
+        st = ls_context_open(ls_runtime_device(rt, 0), NULL, &c, err);
     }
     if (st == LS_OK) {
         st = ls_tensor_create(ls_runtime_device(rt, 0), LS_F64, LS_SHAPE(LST_MOST), ones,

@@ -200,7 +200,7 @@ static void begin(struct setting *s, const recipe *r)
         s->w[i] = (double)lst_random_f32(&random, -1, 1);
         g[i] = (double)lst_random_f32(&random, 0.5f, 1);
     }
-    LST_OK(ls_context_open(NULL, &s->c, &err));
+    LST_OK(ls_context_open(NULL, NULL, &s->c, &err));
     s->o = make(r);
     s->v = variable_of(NULL, LS_F32, LS_SHAPE(N), s->w, N);
     s->g = tensor_of(NULL, LS_F32, LS_SHAPE(N), g, N);
@@ -339,7 +339,7 @@ static ls_tensor *train_large(int threads)
     }
     opts.threads = threads;
     LST_OK(ls_runtime_create(&opts, &rt, &err));
-    LST_OK(ls_context_open(ls_runtime_device(rt, 0), &c, &err));
+    LST_OK(ls_context_open(ls_runtime_device(rt, 0), NULL, &c, &err));
     g = (ls_constant)(c, LS_F32, LS_SHAPE(LARGE), data);
     LST_OK(ls_variable_create(g, NULL, &v, &err));
     for (int i = 0; i < 2; i++) {

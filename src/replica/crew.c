@@ -63,7 +63,7 @@ static ls_status fill_level(struct lsi_crew *crew, lsi_level *level, ls_error *e
     opts.spin_us = crew->strategy->spin_us;
     st = ls_comm_local(crew->n, &opts, level->comm, err);
     for (int k = 0; k < crew->n && st == LS_OK; k++) {
-        st = ls_context_open(crew->strategy->devices[k], &level->context[k], err);
+        st = ls_context_open(crew->strategy->devices[k], NULL, &level->context[k], err);
         if (st == LS_OK) {
             level->replica[k] = (lsi_replica){
                 .strategy = crew->strategy, .index = k, .id = k, .comm = level->comm[k]};
@@ -71,7 +71,7 @@ static ls_status fill_level(struct lsi_crew *crew, lsi_level *level, ls_error *e
         }
     }
     if (st == LS_OK) {
-        st = ls_context_open(crew->strategy->devices[0], &level->cross, err);
+        st = ls_context_open(crew->strategy->devices[0], NULL, &level->cross, err);
     }
     return st;
 }

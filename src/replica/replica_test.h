@@ -41,7 +41,7 @@ static inline double number_at(const ls_value *v, size_t i)
     double x = NAN;
     ls_context *c = NULL;
 
-    if (t != NULL && ls_context_open(NULL, &c, NULL) == LS_OK) {
+    if (t != NULL && ls_context_open(NULL, NULL, &c, NULL) == LS_OK) {
         x = ls_item(c, t);
         ls_context_close(c);
     }

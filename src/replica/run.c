@@ -274,7 +274,7 @@ static ls_status run_one(ls_strategy *s, ls_replica_fn fn, ls_value *args, void 
     lsi_replica replica = {.strategy = s};
     lsi_mode mode = {.strategy = s};
     ls_value *mine = NULL, *result = NULL;
-    ls_status st = ls_context_open(lsi_scope_device(), &c, err);
+    ls_status st = ls_context_open(lsi_scope_device(), NULL, &c, err);
 
     if (st != LS_OK) {
         return st;

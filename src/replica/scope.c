@@ -121,7 +121,7 @@ ls_context *lsi_thread_context(void)
     struct lsi_thread_state *state = state_of(true);
 
     if (state != NULL && state->context == NULL) {
-        if (ls_context_open(NULL, &state->context, NULL) != LS_OK) {
+        if (ls_context_open(NULL, NULL, &state->context, NULL) != LS_OK) {
             return NULL;
         }
     }

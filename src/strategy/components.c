@@ -140,7 +140,7 @@ ls_status lsi_tensor_on(ls_tensor *t, ls_device *device, ls_tensor **out, ls_err
 static ls_status divide_dense(ls_tensor *t, int64_t by, ls_tensor **out, ls_error *err)
 {
     ls_context *c = NULL;
-    ls_status st = ls_context_open(t->device, &c, err);
+    ls_status st = ls_context_open(t->device, NULL, &c, err);
 
     if (st != LS_OK) {
         return st;

@@ -90,7 +90,7 @@ static ls_status concatenate(const gather_job *j, const lsi_components *p,
     if (p->n == 1) {
         return lsi_tensor_on(p->t[0], host, out, err);
     }
-    ls_status st = ls_context_open(host, &c, err);
+    ls_status st = ls_context_open(host, NULL, &c, err);
     if (st != LS_OK) {
         return st;
     }

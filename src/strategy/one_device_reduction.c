@@ -38,7 +38,7 @@ ls_status lsi_reduce_rows(const lsi_components *p, ls_device *device, ls_tensor 
         return lsi_fail_memory(err, "the rows of sparse tensors",
                                2 * p->n * sizeof(ls_tensor *));
     }
-    ls_status st = ls_context_open(device, &c, err);
+    ls_status st = ls_context_open(device, NULL, &c, err);
     if (st != LS_OK) {
         goto out;
     }

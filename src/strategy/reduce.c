@@ -94,7 +94,7 @@ static ls_status sum_over_axes(const axes_job *j, ls_tensor **t, ls_error *err)
     if (j->naxes == 0) {
         return LS_OK;
     }
-    ls_status st = ls_context_open((*t)->device, &c, err);
+    ls_status st = ls_context_open((*t)->device, NULL, &c, err);
     if (st != LS_OK) {
         return st;
     }
@@ -174,7 +174,7 @@ static ls_status divide_by_count(ls_value *numerator, int64_t count, ls_value **
 {
     ls_tensor *sum = ls_value_as_tensor(numerator);
     ls_context *c = NULL;
-    ls_status st = ls_context_open(sum->device, &c, err);
+    ls_status st = ls_context_open(sum->device, NULL, &c, err);
 
     if (st != LS_OK) {
         return st;

@@ -12,7 +12,7 @@ static ls_status call(ls_strategy *s, ls_variable *component, ls_device *device,
     lsi_mode mode = {.strategy = s, .cross = true};
     const lsi_mode *now = lsi_mode_now();
     lsi_replica replica = {.strategy = s, .index = i, .id = i};
-    ls_status st = ls_context_open(device, &c, err);
+    ls_status st = ls_context_open(device, NULL, &c, err);
     int former;
 
     if (st == LS_OK && u->args != NULL) {

@@ -170,7 +170,7 @@ static ls_status in_context(ls_variable *v, ls_tensor *(*fn)(ls_context *, ls_va
                             ls_tensor **out, ls_error *err)
 {
     ls_context *c = NULL;
-    ls_status st = ls_context_open(v->device, &c, err);
+    ls_status st = ls_context_open(v->device, NULL, &c, err);
 
     if (st == LS_OK) {
         ls_tensor *t = ls_tensor_retain(fn(c, v));

@@ -15,7 +15,7 @@ static struct fixture setup(size_t n, const float *values)
     const int64_t dims[] = {(int64_t)n};
     ls_tensor *t = NULL;
 
-    LST_OK(ls_context_open(NULL, &f.c, &err));
+    LST_OK(ls_context_open(NULL, NULL, &f.c, &err));
     LST_OK(ls_tensor_create(NULL, LS_F32, ls_shape_of(1, dims), values, &t, &err));
     opts.name = "w";
     LST_OK(ls_variable_create(t, &opts, &f.v, &err));
@@ -161,7 +161,7 @@ LST_TEST(scattered_integers_wrap_around)
     ls_tensor *start = NULL;
     ls_error err = LS_ERROR_INIT;
 
-    LST_OK(ls_context_open(NULL, &c, &err));
+    LST_OK(ls_context_open(NULL, NULL, &c, &err));
     LST_OK(ls_tensor_create(NULL, LS_I32, LS_SHAPE(1), (const int32_t[]){INT32_MIN},
                             &start, &err));
     for (int op = LS_SCATTER_UPDATE; op <= LS_SCATTER_DIV; op++) {

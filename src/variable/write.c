@@ -401,7 +401,7 @@ static ls_status write_whole(ls_variable *v, const ls_tensor *value, bool restor
     ls_context *c = NULL;
     ls_tensor *t = (ls_tensor *)value; // NOLINT: tensors never change
     const struct source s = {.tensor = t};
-    ls_status st = ls_context_open(v->device, &c, err);
+    ls_status st = ls_context_open(v->device, NULL, &c, err);
 
     if (st != LS_OK) {
         return st;

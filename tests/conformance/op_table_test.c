@@ -170,7 +170,7 @@ LST_TEST(shape_rules_give_the_dtypes_and_shapes_of_tensorflow)
     ls_error err = LS_ERROR_INIT;
     uint64_t random = 1;
 
-    LST_OK(ls_context_open(dev, &c, &err));
+    LST_OK(ls_context_open(dev, NULL, &c, &err));
     for (int op = 1; op < LSI_OP_COUNT; op++) {
         const op_entry *e = op_find((lsi_op_id)op);
 
@@ -264,8 +264,8 @@ static void open_pair(struct pair *p, const char *isa, int threads, bool dnnl)
     p->ref = reference_runtime();
     p->fast = runtime_of(isa, threads);
     ls_runtime_device(p->fast, 0)->dnnl = dnnl;
-    LST_OK(ls_context_open(ls_runtime_device(p->ref, 0), &p->ref_context, &err));
-    LST_OK(ls_context_open(ls_runtime_device(p->fast, 0), &p->fast_context, &err));
+    LST_OK(ls_context_open(ls_runtime_device(p->ref, 0), NULL, &p->ref_context, &err));
+    LST_OK(ls_context_open(ls_runtime_device(p->fast, 0), NULL, &p->fast_context, &err));
     (void)snprintf(p->where, sizeof p->where, "%s%s, %d threads", isa,
                    dnnl ? " and oneDNN" : "", threads);
 }
@@ -451,7 +451,7 @@ LST_TEST(bad_arguments_are_named_with_their_operation_and_place)
     ls_error err = LS_ERROR_INIT;
     uint64_t random = 1;
 
-    LST_OK(ls_context_open(dev, &c, &err));
+    LST_OK(ls_context_open(dev, NULL, &c, &err));
     for (int op = 1; op < LSI_OP_COUNT; op++) {
         const op_entry *e = op_find((lsi_op_id)op);
 

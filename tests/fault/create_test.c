@@ -107,7 +107,7 @@ static ls_status context(ls_error *err)
     ls_status st = make_runtime(&rt, 1, err);
 
     if (st == LS_OK) {
-        st = ls_context_open(ls_runtime_device(rt, 0), &c, err);
+        st = ls_context_open(ls_runtime_device(rt, 0), NULL, &c, err);
         LST_CHECK((st == LS_OK) == (c != NULL));
     }
     ls_runtime_release(rt);
@@ -189,7 +189,7 @@ static ls_status recorded_step(ls_error *err)
     ls_status st = make_runtime(&rt, 1, err);
 
     if (st == LS_OK) {
-        st = ls_context_open(ls_runtime_device(rt, 0), &c, err);
+        st = ls_context_open(ls_runtime_device(rt, 0), NULL, &c, err);
     }
     ls_runtime_release(rt);
     if (st != LS_OK) {

@@ -321,7 +321,7 @@ static void open_fuzz(struct fuzz *f, uint64_t seed, int threads)
     LST_OK(ls_allocator_set(limited_alloc, limited_free, NULL, &err));
     opts.threads = threads;
     LST_OK(ls_runtime_create(&opts, &f->runtime, &err));
-    LST_OK(ls_context_open(ls_runtime_device(f->runtime, 0), &f->c, &err));
+    LST_OK(ls_context_open(ls_runtime_device(f->runtime, 0), NULL, &f->c, &err));
     for (size_t i = 0; i < TENSORS; i++) {
         f->tensors[i] = make_tensor(f, ls_runtime_device(f->runtime, 0));
     }

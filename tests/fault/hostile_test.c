@@ -11,7 +11,7 @@ static ls_error err;
 static void open_step(void)
 {
     err = (ls_error)LS_ERROR_INIT;
-    LST_OK(ls_context_open(NULL, &c, &err));
+    LST_OK(ls_context_open(NULL, NULL, &c, &err));
 }
 
 static void close_step(void)
@@ -75,7 +75,7 @@ LST_TEST(null_outputs_and_inputs_of_creating_calls_are_refused)
 
     err = (ls_error)LS_ERROR_INIT;
     WRONG(ls_runtime_create(NULL, NULL, &err), "NULL");
-    WRONG(ls_context_open(NULL, NULL, &err), "NULL");
+    WRONG(ls_context_open(NULL, NULL, NULL, &err), "NULL");
     WRONG(ls_tensor_create(NULL, LS_F32, LS_SHAPE(2), data, NULL, &err), "NULL");
     WRONG(ls_tensor_wrap(NULL, LS_F32, LS_SHAPE(2), NULL, NULL, NULL, &t, &err), "NULL");
     WRONG(ls_tensor_wrap(NULL, LS_F32, LS_SHAPE(2), data, NULL, NULL, NULL, &err),

@@ -41,7 +41,7 @@ ls_status small_model_create(small_model *m, int threads, ls_error *err)
     opts.threads = threads;
     st = ls_runtime_create(&opts, &m->runtime, err);
     if (st == LS_OK) {
-        st = ls_context_open(ls_runtime_device(m->runtime, 0), &m->c, err);
+        st = ls_context_open(ls_runtime_device(m->runtime, 0), NULL, &m->c, err);
     }
     for (int i = 0; i < 4 && st == LS_OK; i++) {
         st = make_variable(m, i, shapes[i], &random, err);

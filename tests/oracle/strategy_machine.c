@@ -489,7 +489,7 @@ bool machine_open(machine *m, json_t *strategy, bool keras3, ls_error *err)
         (void)snprintf(err->message, sizeof err->message, "no lock can be made");
         return false;
     }
-    ok = ls_context_open(NULL, &m->c, err) == LS_OK &&
+    ok = ls_context_open(NULL, NULL, &m->c, err) == LS_OK &&
          (m->top = make_frame(m, NULL)) != NULL &&
          machine_make_strategy(strategy, 0, &made, err) == LS_OK;
     if (ok) {

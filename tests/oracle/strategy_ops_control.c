@@ -147,7 +147,7 @@ static void *speak(void *arg)
     frame own = {v->outer, NULL}; // a let in here is seen by nobody else
     scene s = {v->m, NULL, &own, false};
 
-    v->status = ls_context_open(NULL, &s.c, &v->err);
+    v->status = ls_context_open(NULL, NULL, &s.c, &v->err);
     if (v->status == LS_OK) {
         v->value = machine_eval(&s, v->e);
         v->status = ls_context_finish(s.c, &v->err);

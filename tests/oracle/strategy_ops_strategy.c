@@ -128,7 +128,7 @@ static ls_status make_there(const ls_value_context *vc, void *user, ls_value **o
 {
     const struct maker *k = user;
     scene there = *k->s;
-    ls_status st = ls_context_open(vc->device, &there.c, err);
+    ls_status st = ls_context_open(vc->device, NULL, &there.c, err);
     json_t *mine = json_array_get(k->e, (size_t)vc->replica_id + 2);
 
     if (st != LS_OK) {

@@ -324,7 +324,7 @@ static bool check_output(struct run *r)
     const int64_t rows = (int64_t)number_or(r->case_, "rows", -1);
     ls_context *c = NULL;
     ls_error err = LS_ERROR_INIT;
-    bool ok = ls_context_open(NULL, &c, &err) == LS_OK;
+    bool ok = ls_context_open(NULL, NULL, &c, &err) == LS_OK;
 
     if (ok) {
         ls_tensor *x = rows_of(r, c, "x", 0, rows);

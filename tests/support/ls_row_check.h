@@ -28,7 +28,7 @@ static inline ls_context *lst_open(ls_runtime **rt)
     dev = ls_runtime_device(*rt, 0);
     dev->isa = LSI_ISA_REF;
     dev->dnnl = false;
-    if (ls_context_open(dev, &c, NULL) != LS_OK) {
+    if (ls_context_open(dev, NULL, &c, NULL) != LS_OK) {
         abort();
     }
     return c;

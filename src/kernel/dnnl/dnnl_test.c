@@ -109,7 +109,7 @@ static void compare(program p)
         ls_error err = LS_ERROR_INIT;
 
         for (int r = 0; r < 2; r++) {
-            LST_OK(ls_context_open(ls_runtime_device(rts[r], 0), &c[r], &err));
+            LST_OK(ls_context_open(ls_runtime_device(rts[r], 0), NULL, &c[r], &err));
         }
         for (int i = 0; i < 12; i++) {
             ls_tensor *got = p(c[0], i), *want = p(c[1], i);

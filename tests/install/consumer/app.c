@@ -36,7 +36,7 @@ int main(void)
 {
     ls_context *c = NULL;
     ls_error err = LS_ERROR_INIT;
-    ls_status st = ls_context_open(NULL, &c, &err);
+    ls_status st = ls_context_open(NULL, NULL, &c, &err);
 
     if (st == LS_OK) {
         st = product_is_right(c, &err);
