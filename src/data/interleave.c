@@ -64,7 +64,8 @@ static ls_status reserve(struct interleave *il, size_t at, ls_error *err)
 static ls_status open_slot(struct interleave *il, struct slot *s, ls_value *element,
                            ls_error *err)
 {
-    const int64_t ahead = LSI_MIN(LSI_MAX(LEAST_AHEAD, 2 * il->node->visit), MOST_AHEAD);
+    const int64_t visit = LSI_MIN(il->node->visit, (int64_t)MOST_AHEAD);
+    const int64_t ahead = LSI_MIN(LSI_MAX(LEAST_AHEAD, 2 * visit), MOST_AHEAD);
     ls_dataset *d = NULL;
     bool check = false;
     ls_status st = lsi_interleave_open(il->node, element, &d, &check, err);

@@ -90,7 +90,7 @@ static ls_status gather(struct rebatch_iterator *b, int64_t want, struct gathere
             }
         }
         if (st == LS_OK) {
-            const int64_t end = LSI_MIN(b->at + want - g->count, b->rows);
+            const int64_t end = b->at + LSI_MIN(want - g->count, b->rows - b->at);
 
             if (end > b->at) {
                 st = add_piece(g, b, end, want, err);

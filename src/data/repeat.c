@@ -27,7 +27,7 @@ static ls_status next_pass(struct repeat_iterator *p, ls_error *err)
     ls_dataset *input = node->base.inputs[0];
 
     lsi_iterator *made = NULL;
-    const bool last = node->count >= 0 ? p->pass + 1 >= node->count : p->fresh;
+    const bool last = node->count >= 0 ? p->pass >= node->count - 1 : p->fresh;
     ls_status st = LS_OK;
 
     if (!last || node->spare) {

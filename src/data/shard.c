@@ -18,24 +18,32 @@ struct shard_iterator {
     int64_t at; // elements of the input that went by
 };
 
-/* Passes over elements until `to` have gone by; before a failure they do not count, as in
- * TensorFlow. */
-static ls_status pass(struct shard_iterator *s, int64_t to, ls_error *err)
+/* Passes over `n` elements; before a failure they do not count, as in TensorFlow. */
+static ls_status pass(struct shard_iterator *s, int64_t n, ls_error *err)
 {
     int64_t skipped = 0;
     ls_status st = LS_OK;
 
-    if (s->at < to) {
-        st = lsi_iterator_skip(s->unary.input, to - s->at, &skipped, err);
+    if (n > 0) {
+        st = lsi_iterator_skip(s->unary.input, n, &skipped, err);
         s->at += st == LS_OK || st == LS_OUT_OF_RANGE ? skipped : 0;
     }
     return st;
 }
 
+/* How many elements stand before the next one of this shard. Every number on the way lies
+ * between -shards and shards, so that any number of shards can be counted. */
+static int64_t ahead(const struct shard *node, int64_t at)
+{
+    const int64_t off = node->index - at % node->shards;
+
+    return off < 0 ? off + node->shards : off;
+}
+
 static ls_status demand(struct shard_iterator *s, const struct shard *node, ls_error *err)
 {
     const int64_t seen = s->at;
-    const ls_status st = pass(s, node->shards, err);
+    const ls_status st = pass(s, node->shards - s->at, err);
 
     if (st != LS_OUT_OF_RANGE) {
         return st;
@@ -51,10 +59,8 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct shard_iterator *s = (struct shard_iterator *)it;
     const struct shard *node = (const struct shard *)it->dataset;
-    const int64_t ahead =
-        (node->index - s->at % node->shards + node->shards) % node->shards;
     ls_value *element = NULL;
-    ls_status st = pass(s, s->at + ahead, err);
+    ls_status st = pass(s, ahead(node, s->at), err);
 
     if (st == LS_OK) {
         st = lsi_iterator_next(s->unary.input, &element, err);

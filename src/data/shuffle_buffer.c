@@ -87,7 +87,11 @@ static void prepare(lsi_held_buffer *b, int64_t draws)
 {
     while (!b->over && b->late.code == LS_OK) {
         const int64_t have = (int64_t)(b->live + b->ahead);
-        const int64_t need = b->size < 0 ? AT_ONCE : b->size + draws - 1 - have;
+        // a buffer may be as large as can be counted: `have` goes away first
+        const int64_t need = b->size < 0 ? AT_ONCE
+                             : b->size - have > AT_ONCE
+                                 ? AT_ONCE
+                                 : b->size - have + draws - 1;
 
         if (need <= 0) {
             break;
