@@ -198,10 +198,10 @@ ls_status lsi_mismatch(ls_error *err, const lsi_call *first, int r, const lsi_ca
                     what, a, r, b);
 }
 
+static const ls_error none = LS_ERROR_INIT;
+
 void lsi_failure_init(lsi_failure *f)
 {
-    static const ls_error none = LS_ERROR_INIT;
-
     atomic_init(&f->set, false);
     lsi_mutex_init(&f->lock);
     f->why = none;
@@ -210,6 +210,14 @@ void lsi_failure_init(lsi_failure *f)
 void lsi_failure_destroy(lsi_failure *f)
 {
     lsi_mutex_destroy(&f->lock);
+}
+
+void lsi_failure_forget(lsi_failure *f)
+{
+    lsi_mutex_lock(&f->lock);
+    atomic_store(&f->set, false);
+    f->why = none;
+    lsi_mutex_unlock(&f->lock);
 }
 
 void lsi_failure_set(lsi_failure *f, const ls_error *why, int rank)

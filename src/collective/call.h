@@ -157,6 +157,7 @@ typedef struct lsi_failure {
 } lsi_failure;
 void lsi_failure_init(lsi_failure *f);
 void lsi_failure_destroy(lsi_failure *f);
+void lsi_failure_forget(lsi_failure *f); /* nobody may be about to ask why */
 void lsi_failure_set(lsi_failure *f, const ls_error *why, int rank);
 bool lsi_failure_get(lsi_failure *f, ls_error *why); /* false: there is none */
 

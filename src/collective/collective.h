@@ -52,11 +52,17 @@ ls_status lsi_comm_meet(ls_comm *comm, const char *tag, uint64_t detail, void *m
  */
 void lsi_comm_break(ls_comm *comm, const ls_error *why);
 
-/* Makes a local group whole again. No rank may be inside a call. */
+/*
+ * Makes a local group whole again. No rank may be inside a call; lsi_comm_break() may
+ * come at the same time, and is either forgotten or breaks the group again.
+ */
 void lsi_comm_local_reset(ls_comm *comm);
 
 /* True if the group is broken. Any thread. */
 bool lsi_comm_broken(const ls_comm *comm);
+
+/* LS_OK, or the failure that broke the group. Any thread but one that resets it. */
+ls_status lsi_comm_failure(ls_comm *comm, ls_error *err);
 
 /* Adds count elements of `n` ranks in the tree's order: to = from[0] op ... from[n-1]. */
 void lsi_reduce_tree(ls_reduce op, const void *const *from, int n, void *to, size_t count,

@@ -498,6 +498,13 @@ void lsi_comm_break(ls_comm *comm, const ls_error *why)
     comm->backend->fail(comm, why);
 }
 
+ls_status lsi_comm_failure(ls_comm *comm, ls_error *err)
+{
+    ls_error why = LS_ERROR_INIT;
+
+    return comm->backend->broken(comm, &why) ? lsi_fail_again(err, &why) : LS_OK;
+}
+
 bool lsi_comm_broken(const ls_comm *comm)
 {
     return comm->backend->broken((ls_comm *)(uintptr_t)comm, NULL);

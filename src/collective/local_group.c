@@ -286,6 +286,5 @@ void lsi_comm_local_reset(ls_comm *comm)
             atomic_store(&slot->ring[i].posted, 0);
         }
     }
-    lsi_failure_destroy(&g->failure);
-    lsi_failure_init(&g->failure);
+    lsi_failure_forget(&g->failure);
 }

@@ -71,64 +71,34 @@ static const ls_op sum_row = {.struct_size = sizeof(ls_op),
                               .kernel = sum_kernel,
                               .gradient = sum_gradient};
 
-/* ---- peers' tensors ---- */
-
-enum { FEW = 16 };
-
-struct peers {
-    void *few[FEW];
-    void **all; // all[r] is replica r's tensor
-    int n;
-};
-
-/* Shows `t` to the others and sees theirs. */
-static bool see_peers(ls_context *c, const char *what, uint64_t detail, ls_tensor *t,
-                      struct peers *p)
+static const ls_tensor *peer(const lsi_look *look, int r)
 {
-    p->n = lsi_replica_peers(c);
-    p->all = p->n <= FEW ? p->few : lsi_alloc((size_t)p->n, sizeof(void *));
-    if (p->all == NULL) {
-        (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for %s", what);
-        return false;
-    }
-    return lsi_meet(c, what, detail, t, p->all);
-}
-
-/* Waits until everybody has read what this replica showed. */
-static void leave_peers(ls_context *c, const char *what, struct peers *p)
-{
-    void *few[FEW];
-    void **all = p->n <= FEW ? few : lsi_alloc((size_t)p->n, sizeof(void *));
-
-    if (!lsi_failed(c) && all != NULL) {
-        (void)lsi_meet(c, what, UINT64_MAX, NULL, all);
-    }
-    if (all != few) {
-        lsi_free(all);
-    }
-    if (p->all != p->few) {
-        lsi_free(p->all);
-    }
-}
-
-static const ls_tensor *peer(const struct peers *p, int r)
-{
-    return p->all[r];
+    return look->all[r];
 }
 
 /* ---- all_gather ---- */
 
 struct gather_attrs {
-    const struct peers *peers; // only while the kernel runs
+    const lsi_look *peers; // only while the kernel runs
     ls_shape shape;
     int axis;
     int64_t begin, own; // this replica's part of the axis
 };
 
-/* Rows of all replicas after each other along `axis`, into the elements at `to`. */
-static void concatenate(const struct peers *p, int axis, void *to)
+/* What of a replica's tensor is gathered: itself, or the parts of a sparse one. */
+typedef enum part { WHOLE, VALUES, INDICES } part;
+
+static const ls_tensor *part_of(const lsi_look *p, int r, part which)
 {
-    const ls_tensor *first = peer(p, 0);
+    const ls_tensor *t = peer(p, r);
+
+    return which == WHOLE ? t : which == VALUES ? t->values : t->indices;
+}
+
+/* Rows of all replicas after each other along `axis`, into the elements at `to`. */
+static void concatenate(const lsi_look *p, part which, int axis, void *to)
+{
+    const ls_tensor *first = part_of(p, 0, which);
     size_t inner = ls_dtype_size((ls_dtype)first->dtype), outer = 1;
     char *at = to;
 
@@ -141,7 +111,7 @@ static void concatenate(const struct peers *p, int axis, void *to)
     }
     for (size_t o = 0; o < outer; o++) {
         for (int r = 0; r < p->n; r++) {
-            const ls_tensor *t = peer(p, r);
+            const ls_tensor *t = part_of(p, r, which);
             const size_t bytes = (size_t)t->dims[axis] * inner;
 
             if (bytes > 0) {
@@ -156,7 +126,7 @@ static ls_status gather_kernel(ls_op_call *k)
 {
     const struct gather_attrs *a = ls_op_attrs(k);
 
-    concatenate(a->peers, a->axis, ls_op_output(k, 0));
+    concatenate(a->peers, WHOLE, a->axis, ls_op_output(k, 0));
     return LS_OK;
 }
 
@@ -190,7 +160,7 @@ static const ls_op gather_row = {.struct_size = sizeof(ls_op),
                                  .kernel = gather_kernel,
                                  .gradient = gather_gradient};
 
-static ls_tensor *mismatch(ls_context *c, const struct peers *p, int r)
+static ls_tensor *mismatch(ls_context *c, const lsi_look *p, int r)
 {
     lsi_text first = lsi_text_of(peer(p, 0)), other = lsi_text_of(peer(p, r));
 
@@ -201,7 +171,7 @@ static ls_tensor *mismatch(ls_context *c, const struct peers *p, int r)
 }
 
 /* The shape of the whole and this replica's part; false: the step has failed. */
-static bool fit(ls_context *c, const struct peers *p, struct gather_attrs *a)
+static bool fit(ls_context *c, const lsi_look *p, struct gather_attrs *a)
 {
     const ls_tensor *first = peer(p, 0);
     int64_t total = 0;
@@ -257,7 +227,7 @@ static bool check_gather(ls_context *c, const ls_tensor *t, int axis)
 
 ls_tensor *(ls_all_gather)(ls_context *c, ls_tensor *t, int axis)
 {
-    struct peers p;
+    lsi_look p;
     struct gather_attrs a = {.axis = axis, .peers = &p};
     ls_tensor *out = NULL;
 
@@ -273,44 +243,32 @@ ls_tensor *(ls_all_gather)(ls_context *c, ls_tensor *t, int axis)
     if (!check_gather(c, t, axis)) {
         return NULL;
     }
-    if (see_peers(c, "all_gather", (uint64_t)axis, t, &p) && fit(c, &p, &a)) {
+    if (lsi_show(c, "all_gather", (uint64_t)axis, t, &p) && fit(c, &p, &a)) {
         out = (ls_op_apply1)(c, &gather_row, &t, 1, &a, sizeof a);
     }
-    leave_peers(c, "all_gather", &p);
+    lsi_leave(&p);
     return lsi_failed(c) ? NULL : out;
 }
 
 /* ---- sparse sums: rows and indices after each other ---- */
 
-static ls_tensor *join(ls_context *c, const struct peers *p, bool indices)
+static ls_tensor *join(ls_context *c, const lsi_look *p, part which)
 {
-    struct peers parts = {.n = p->n};
-    ls_shape shape;
+    ls_shape shape = ls_tensor_shape(part_of(p, 0, which));
     ls_tensor *out;
 
-    parts.all = p->n <= FEW ? parts.few : lsi_alloc((size_t)p->n, sizeof(void *));
-    if (parts.all == NULL) {
-        return ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for all_reduce");
-    }
-    for (int r = 0; r < p->n; r++) {
-        parts.all[r] = indices ? peer(p, r)->indices : peer(p, r)->values;
-    }
-    shape = ls_tensor_shape(peer(&parts, 0));
     shape.dims[0] = 0;
     for (int r = 0; r < p->n; r++) {
-        shape.dims[0] += peer(&parts, r)->dims[0];
+        shape.dims[0] += part_of(p, r, which)->dims[0];
     }
-    out = lsi_context_tensor(c, (ls_dtype)peer(&parts, 0)->dtype, &shape);
+    out = lsi_context_tensor(c, (ls_dtype)part_of(p, 0, which)->dtype, &shape);
     if (out != NULL) {
-        concatenate(&parts, 0, out->data);
-    }
-    if (parts.all != parts.few) {
-        lsi_free(parts.all);
+        concatenate(p, which, 0, out->data);
     }
     return out;
 }
 
-static bool same_kind(const struct peers *p, int r)
+static bool same_kind(const lsi_look *p, int r)
 {
     const ls_tensor *a = peer(p, 0), *b = peer(p, r);
     bool same = b->values != NULL && a->ndim == b->ndim && a->dtype == b->dtype &&
@@ -324,10 +282,10 @@ static bool same_kind(const struct peers *p, int r)
 
 static ls_tensor *sum_sparse(ls_context *c, ls_reduce op, ls_tensor *t)
 {
-    struct peers p;
+    lsi_look p;
     ls_tensor *values = NULL, *indices = NULL, *out = NULL;
 
-    if (see_peers(c, "all_reduce of slices", (uint64_t)op, t, &p)) {
+    if (lsi_show(c, "all_reduce of slices", (uint64_t)op, t, &p)) {
         for (int r = 1; r < p.n && !lsi_failed(c); r++) {
             if (!same_kind(&p, r)) {
                 lsi_text first = lsi_text_of(peer(&p, 0)),
@@ -340,10 +298,10 @@ static ls_tensor *sum_sparse(ls_context *c, ls_reduce op, ls_tensor *t)
                     first.s, r, other.s);
             }
         }
-        values = lsi_failed(c) ? NULL : join(c, &p, false);
-        indices = values == NULL ? NULL : join(c, &p, true);
+        values = lsi_failed(c) ? NULL : join(c, &p, VALUES);
+        indices = values == NULL ? NULL : join(c, &p, INDICES);
     }
-    leave_peers(c, "all_reduce of slices", &p);
+    lsi_leave(&p);
     if (op == LS_MEAN && values != NULL) {
         values = (ls_div)(c, values, lsi_scalar(c, (ls_dtype)values->dtype, p.n));
     }

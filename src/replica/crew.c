@@ -25,6 +25,7 @@ static void level_free(lsi_level *level, int n)
     ls_context_close(level->cross);
     lsi_made_forget(&level->frame);
     lsi_free(level->frame.made);
+    lsi_free(level->frame.shown);
     lsi_free(level->frame.results);
     lsi_free(level->frame.errors);
     lsi_free(level->frame.finished);
@@ -36,6 +37,7 @@ static void level_free(lsi_level *level, int n)
     lsi_free(level->comm);
     lsi_free(level->context);
     lsi_free(level->replica);
+    lsi_free(level->looking);
     lsi_free(level);
 }
 
@@ -53,12 +55,19 @@ static ls_status fill_level(struct lsi_crew *crew, lsi_level *level, ls_error *e
     level->comm = lsi_alloc(n, sizeof(ls_comm *));
     level->context = lsi_alloc(n, sizeof(ls_context *));
     level->replica = lsi_alloc(n, sizeof(lsi_replica));
+    level->looking = lsi_alloc_aligned(n * sizeof(lsi_looking), 64);
     f->results = lsi_alloc(n, sizeof(ls_value *));
+    f->shown = lsi_alloc(n, sizeof(void *));
     f->errors = lsi_alloc(n, sizeof(ls_error));
     f->finished = lsi_alloc(n, sizeof(atomic_bool));
     if (level->comm == NULL || level->context == NULL || level->replica == NULL ||
-        f->results == NULL || f->errors == NULL || f->finished == NULL) {
+        level->looking == NULL || f->shown == NULL || f->results == NULL ||
+        f->errors == NULL || f->finished == NULL) {
         return lsi_fail_memory(err, "the replicas of a strategy", n * sizeof(ls_error));
+    }
+    for (size_t k = 0; k < n; k++) {
+        atomic_init(&level->looking[k].depth, 0);
+        atomic_init(&level->looking[k].merge, LSI_MERGE_OUT);
     }
     opts.spin_us = crew->strategy->spin_us;
     st = ls_comm_local(crew->n, &opts, level->comm, err);
@@ -117,6 +126,7 @@ ls_status lsi_crew_create(ls_strategy *s, struct lsi_crew **out, ls_error *err)
             ? 0
             : (int64_t)(s->spin_us > 0 ? s->spin_us : lsi_team_spin_us()) * 1000;
     lsi_mutex_init(&crew->running);
+    lsi_mutex_init(&crew->aborting);
     lsi_word_init(&crew->go, 0);
     *out = crew;
     return LS_OK;
@@ -137,6 +147,7 @@ void lsi_crew_release(struct lsi_crew *crew)
     }
     lsi_word_destroy(&crew->go);
     lsi_mutex_destroy(&crew->running);
+    lsi_mutex_destroy(&crew->aborting);
     lsi_free(crew->threads);
     lsi_free(crew);
 }

@@ -35,6 +35,7 @@ struct lsi_frame {
     /* Merging: replica 0 counts `events` up; the others then look at what there is. */
     lsi_word events;
     struct lsi_frame *inner; /* not NULL: run this first */
+    void **shown;            /* the arguments, one per replica */
     ls_value *merged;
     ls_error merge_error;
 
@@ -50,6 +51,15 @@ struct lsi_frame {
     unsigned first_met; /* how often replica 0 met the others; UINT_MAX: it has ended */
 };
 
+/* How a replica stands in a merge_call: whether replica 0 may use its arguments. */
+enum { LSI_MERGE_OUT, LSI_MERGE_IN, LSI_MERGE_CLAIMED };
+
+/* What others see of a replica; a cache line each, as each writes its own. */
+typedef struct lsi_looking {
+    _Alignas(64) atomic_int depth; /* how many looks it has open (look.c) */
+    atomic_int merge;
+} lsi_looking;
+
 /* What a run needs that can be used again: kept for the next one. */
 typedef struct lsi_level {
     struct lsi_frame frame;
@@ -57,6 +67,7 @@ typedef struct lsi_level {
     ls_context **context;
     ls_context *cross; /* merge functions' */
     lsi_replica *replica;
+    lsi_looking *looking; /* one per replica */
 } lsi_level;
 
 enum { LSI_MAX_LEVELS = 16 };
@@ -65,7 +76,8 @@ struct lsi_crew {
     ls_strategy *strategy; /* borrowed: it owns the crew */
     int n;
     int64_t spin_ns;
-    lsi_mutex running; /* held during a run that is not inside another */
+    lsi_mutex running;  /* held during a run that is not inside another */
+    lsi_mutex aborting; /* an abort and the start of a run come one after the other */
     lsi_thread *threads;
     int started; /* threads that are there */
     lsi_word go; /* counts runs; the threads wait for it to change */
@@ -81,9 +93,14 @@ ls_status lsi_crew_ready(struct lsi_crew *crew, int depth, lsi_level **out,
 /* Runs replica `k` of a frame on this thread, and tells that it has finished. */
 void lsi_frame_replica(struct lsi_frame *f, int k);
 
+/* Comes to a meeting of several replicas, also after a failure; takes no turn after it.
+ */
+bool lsi_come(ls_context *c, const char *what, uint64_t detail, void *mine, void **all);
+
 /* Turns of a sequential run; nothing in others. */
 void lsi_turn_wait(struct lsi_frame *f, int k);
 void lsi_turn_pass(struct lsi_frame *f, int k);
+bool lsi_turn_is(struct lsi_frame *f, int k); /* it is this replica's turn */
 
 /* Replica 0 is about to meet the others, or has ended: nothing more is made. */
 void lsi_made_pause(struct lsi_frame *f, unsigned met);

@@ -95,28 +95,38 @@ static lsi_comm_place place_of(const ls_context *c)
     return (lsi_comm_place){c->file, c->line};
 }
 
-bool lsi_meet(ls_context *c, const char *what, uint64_t detail, void *mine, void **all)
+bool lsi_come(ls_context *c, const char *what, uint64_t detail, void *mine, void **all)
 {
     lsi_replica *r = lsi_replica_of(c);
+    const ls_comm_options opts = options_of(NULL, r->strategy);
     ls_error e = LS_ERROR_INIT;
-    ls_comm_options opts;
     ls_status st;
+
+    pause_replica(r);
+    st = lsi_comm_meet(r->comm, what, detail, mine, all, &opts, place_of(c), &e);
+    if (st != LS_OK) {
+        (void)lsi_context_error(c, &e);
+    }
+    return st == LS_OK;
+}
+
+bool lsi_meet(ls_context *c, const char *what, uint64_t detail, void *mine, void **all)
+{
+    const lsi_replica *r = lsi_replica_of(c);
+    bool met;
 
     if (lsi_context_aborted(c)) {
         return false;
     }
     if (lsi_replica_peers(c) == 1) {
-        all[0] = mine;
+        if (all != NULL) {
+            all[0] = mine;
+        }
         return true;
     }
-    opts = options_of(NULL, r->strategy);
-    pause_replica(r);
-    st = lsi_comm_meet(r->comm, what, detail, mine, all, &opts, place_of(c), &e);
+    met = lsi_come(c, what, detail, mine, all);
     lsi_turn_wait(r->frame, r->index);
-    if (st != LS_OK) {
-        (void)lsi_context_error(c, &e);
-    }
-    return st == LS_OK;
+    return met;
 }
 
 /* ---- merging ---- */
@@ -146,7 +156,6 @@ static void merge(struct lsi_frame *f, ls_merge_fn fn, void *const *args, void *
     ls_error *err = &f->merge_error;
 
     *err = (ls_error)LS_ERROR_INIT;
-    f->merged = NULL;
     if (args[0] != NULL && ls_value_regroup((ls_value *const *)args, (size_t)f->n, NULL,
                                             &margs, err) != LS_OK) {
         return;
@@ -184,35 +193,62 @@ static ls_value *take_part(ls_context *c, struct lsi_frame *f, int k)
     return ls_value_adopt(c, part);
 }
 
+/*
+ * Whether a run that breaks lets the merge function begin is decided here, once for each
+ * replica: it takes its arguments back, or replica 0 has claimed them before, and then it
+ * stays until the function has ended.
+ */
+static bool move_merge(struct lsi_frame *f, int k, int from, int to)
+{
+    return atomic_compare_exchange_strong(&f->level->looking[k].merge, &from, to);
+}
+
+/* Replica 0 has come. The function is called with everybody's arguments, or not at all.
+ */
+static void merge_claimed(ls_context *c, bool met, ls_merge_fn fn, void *user)
+{
+    struct lsi_frame *f = lsi_replica_of(c)->frame;
+    bool all = met;
+
+    for (int k = 1; k < f->n && met; k++) {
+        all = move_merge(f, k, LSI_MERGE_IN, LSI_MERGE_CLAIMED) && all;
+    }
+    f->merged = NULL;
+    if (all) {
+        merge(f, fn, f->shown, user);
+    } else {
+        if (met) { // somebody took back: the group is broken, and says why
+            (void)lsi_meet(c, "merge_call", 2, NULL, NULL);
+        }
+        f->merge_error = c->error;
+    }
+    lsi_word_add(&f->events, 1); // also when it could not begin: some may have met
+}
+
 static ls_value *merge_many(ls_context *c, ls_merge_fn fn, ls_value *args, void *user)
 {
-    enum { FEW = 16 };
     lsi_replica *r = c->replica;
     struct lsi_frame *f = r->frame;
-    void *few[FEW];
-    void **all = f->n <= FEW ? few : lsi_alloc((size_t)f->n, sizeof(void *));
     const unsigned seen = lsi_word_get(&f->events);
-    ls_value *part = NULL;
+    ls_value *part;
+    bool met;
 
-    if (all == NULL) {
-        (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for merge_call");
+    atomic_store(&f->level->looking[r->index].merge, LSI_MERGE_IN);
+    met = lsi_come(c, "merge_call", args != NULL, args, r->index == 0 ? f->shown : NULL);
+    if (r->index == 0) {
+        lsi_turn_wait(f, 0);
+        merge_claimed(c, met, fn, user);
+    } else if (met || !move_merge(f, r->index, LSI_MERGE_IN, LSI_MERGE_OUT)) {
+        wait_for_merge(f, r->index, seen); // with no turn: it may run an inner frame
+    }
+    lsi_turn_wait(f, r->index);
+    if (!met) {
         return NULL;
     }
-    if (lsi_meet(c, "merge_call", args != NULL, args, all)) {
-        if (r->index == 0) {
-            merge(f, fn, all, user);
-            lsi_word_add(&f->events, 1);
-        } else {
-            wait_for_merge(f, r->index, seen);
-        }
-        part = take_part(c, f, r->index);
-        if (lsi_meet(c, "merge_call", 2, NULL, all) && r->index == 0) {
-            ls_value_release(f->merged); // everybody has taken a part
-            f->merged = NULL;
-        }
-    }
-    if (all != few) {
-        lsi_free(all);
+    part = take_part(c, f, r->index);
+    if (lsi_meet(c, "merge_call", 2, NULL, NULL) && r->index == 0) {
+        ls_value_release(f->merged); // everybody has taken a part
+        f->merged = NULL;
     }
     return lsi_failed(c) ? NULL : part;
 }
@@ -234,7 +270,7 @@ static ls_value *merge_one(ls_context *c, ls_merge_fn fn, ls_value *args, void *
 
 ls_value *(ls_merge_call)(ls_context *c, ls_merge_fn fn, ls_value *args, void *user)
 {
-    if (!lsi_require_replica(c, "merge_call") || lsi_failed(c)) {
+    if (!lsi_require_replica(c, "merge_call") || lsi_context_aborted(c)) {
         return NULL;
     }
     if (fn == NULL) {

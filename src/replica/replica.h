@@ -126,10 +126,48 @@ struct lsi_scope *lsi_creator_outer(const struct lsi_scope *s);
 /* ---- meeting (meet.c) ---- */
 
 /*
- * Meets the other replicas of this run: all[r] is what replica r gave, valid until this
- * replica's next meeting. Fails the context and returns false if they do not come.
+ * Meets the other replicas of this run: all[r] is what replica r gave. Fails the context
+ * and returns false if they do not come. What is given must live until the run ends:
+ * memory with a shorter life is shown by lsi_show().
  */
 bool lsi_meet(ls_context *c, const char *what, uint64_t detail, void *mine, void **all);
+
+/*
+ * Looking at memory of the other replicas: show, look, leave.
+ *
+ *     lsi_look look;
+ *
+ *     if (lsi_show(c, "all_gather", axis, mine, &look)) {
+ *         ... look.all[r] is what replica r shows ...
+ *     }
+ *     lsi_leave(&look);
+ *
+ * What a replica shows stays valid, on its stack, too, until it leaves: nobody leaves
+ * before all have looked, whatever happened meanwhile. A replica that failed while it
+ * looked leaves like the others; if the run is broken (a replica has ended, an abort, a
+ * deadline) a replica that leaves waits for those who still look. lsi_leave() follows
+ * every lsi_show(), allocates nothing and cannot be refused. Between the two the replicas
+ * may meet again, and show other things.
+ */
+enum { LSI_LOOK_FEW = 16 };
+
+typedef struct lsi_look {
+    ls_context *context;
+    const char *what;
+    void *few[LSI_LOOK_FEW];
+    void **all; /* one per replica, until lsi_leave(); NULL: there was no memory */
+    int n;
+    int depth; /* how many looks this replica has open, with this one; 0: none */
+    bool met;
+} lsi_look;
+
+/*
+ * As lsi_meet(), with `mine` valid until lsi_leave(). False: not everybody came, or the
+ * step has failed already; nothing may be looked at.
+ */
+bool lsi_show(ls_context *c, const char *what, uint64_t detail, void *mine,
+              lsi_look *look);
+void lsi_leave(lsi_look *look);
 
 /* This thread is inside the replica of `c`; else fails it as ls_merge_call() says. */
 bool lsi_require_replica(ls_context *c, const char *what);

@@ -31,6 +31,11 @@ void lsi_turn_pass(struct lsi_frame *f, int k)
     }
 }
 
+bool lsi_turn_is(struct lsi_frame *f, int k)
+{
+    return f->sequential && lsi_word_get(&f->turn) == (unsigned)k;
+}
+
 /* ---- one replica ---- */
 
 static void release_value(void *v)
@@ -191,21 +196,46 @@ static void end_steps(struct lsi_frame *f)
     }
     lsi_context_end(level->cross);
     lsi_made_forget(f);
+    ls_value_release(f->merged); // left by a merge whose end was not waited for
+    f->merged = NULL;
 }
 
-/* The frame as new for the next run. An abort that came between runs is forgotten. */
+/*
+ * Forgets an abort that came between runs. One that came while the outer run was in its
+ * merge function is not: then nothing is to be started inside of it.
+ */
+static ls_status forget_abort(struct lsi_frame *f, struct lsi_frame *outer, ls_error *err)
+{
+    lsi_level *level = f->level;
+    ls_status st = LS_OK;
+
+    lsi_mutex_lock(&f->crew->aborting);
+    if (outer != NULL) {
+        st = lsi_comm_failure(outer->level->comm[0], err);
+    }
+    if (st == LS_OK) {
+        lsi_comm_local_reset(level->comm[0]);
+        for (int k = 0; k < f->n; k++) {
+            atomic_store(&level->context[k]->aborted, false);
+        }
+    }
+    lsi_mutex_unlock(&f->crew->aborting);
+    return st;
+}
+
+/* The frame as new for the next run. */
 static void prepare(struct lsi_frame *f)
 {
     lsi_level *level = f->level;
 
-    lsi_comm_local_reset(level->comm[0]);
     f->first_met = 0;
     f->inner = NULL;
     for (int k = 0; k < f->n; k++) {
         f->errors[k] = (ls_error)LS_ERROR_INIT;
         lsi_context_end(level->context[k]); // somebody may have used it between runs
         atomic_store(&f->finished[k], false);
-        atomic_store(&level->context[k]->aborted, false);
+        atomic_store(&level->looking[k].depth, 0);
+        atomic_store(&level->looking[k].merge, LSI_MERGE_OUT);
     }
     lsi_word_set(&f->turn, 0);
     lsi_word_set(&f->left, (unsigned)f->n);
@@ -256,6 +286,10 @@ static ls_status run_many(ls_strategy *s, const ls_run_options *opts, ls_replica
     f->user = user;
     f->sequential = s->sequential || (opts != NULL && opts->sequential);
     prepare(f);
+    st = forget_abort(f, outer, err);
+    if (st != LS_OK) {
+        return st;
+    }
     announce(f, outer);
     run_first(f);
     if (outer != NULL) {
@@ -383,6 +417,7 @@ void ls_strategy_abort(ls_strategy *s)
         return;
     }
     (void)lsi_fail(&why, LS_ABORTED, -1, "the run was aborted by ls_strategy_abort()");
+    lsi_mutex_lock(&s->crew->aborting);
     for (int i = 0; i < LSI_MAX_LEVELS; i++) {
         lsi_level *level = atomic_load(&s->crew->levels[i]);
 
@@ -391,6 +426,7 @@ void ls_strategy_abort(ls_strategy *s)
             lsi_comm_break(level->comm[k], &why);
         }
     }
+    lsi_mutex_unlock(&s->crew->aborting);
 }
 
 /* ---- who and where ---- */

@@ -223,6 +223,89 @@ LST_TEST(an_abort_from_another_thread_ends_a_run_that_would_not)
     mirror_end(&m);
 }
 
+static ls_value *aborts_merge(ls_context *cross, ls_strategy *s, ls_value *args,
+                              void *user)
+{
+    ls_error e = LS_ERROR_INIT;
+
+    (void)args;
+    (void)user;
+    ls_strategy_abort(s);
+    LST_FAILS(ls_strategy_run(s, own_id, NULL, NULL, NULL, &e), LS_ABORTED, e, "abort");
+    return ls_value_of(cross, ls_constant_f32(cross, 1)); // nobody takes it
+}
+
+static ls_value *merges_and_aborts(ls_context *c, ls_value *args, void *user)
+{
+    (void)args;
+    return ls_merge_call(c, aborts_merge, NULL, user);
+}
+
+LST_TEST(an_abort_in_a_merge_function_ends_the_run_and_keeps_runs_inside_from_starting)
+{
+    mirror m = mirror_of(3, false);
+    ls_error e = LS_ERROR_INIT;
+
+    for (int i = 0; i < 100; i++) {
+        LST_FAILS(ls_strategy_run(m.s, merges_and_aborts, NULL, NULL, NULL, &e),
+                  LS_ABORTED, e, "abort");
+    }
+    mirror_end(&m);
+}
+
+struct harried {
+    ls_strategy *s;
+    atomic_bool stop;
+};
+
+static void aborts_often(void *arg)
+{
+    struct harried *h = arg;
+
+    while (!atomic_load(&h->stop)) {
+        ls_strategy_abort(h->s);
+        lsi_yield();
+    }
+}
+
+static ls_value *merges_and_sums(ls_context *c, ls_value *args, void *user)
+{
+    struct trace t = {0};
+    ls_tensor *x = ls_constant_f32(c, 1);
+    ls_value *mine = ls_value_of(c, x);
+
+    (void)args;
+    (void)user;
+    for (int i = 0; i < 3; i++) {
+        (void)ls_merge_call(c, merged, mine, &t);
+        x = ls_all_gather(c, ls_reshape(c, ls_all_reduce(c, LS_SUM, x), LS_SHAPE(1)), 0);
+        x = ls_mean(c, x, NULL, 0, false);
+    }
+    return ls_value_of(c, x);
+}
+
+LST_TEST(an_abort_may_come_at_any_time)
+{
+    for (int n = 2; n <= 4; n++) {
+        mirror m = mirror_of(n, n == 4);
+        struct harried h = {m.s, false};
+        lsi_thread t;
+        ls_error e = LS_ERROR_INIT;
+
+        LST_OK(lsi_thread_start(&t, aborts_often, &h, &e, "abort"));
+        for (int i = 0; i < 300; i++) {
+            const ls_status st =
+                ls_strategy_run(m.s, merges_and_sums, NULL, NULL, NULL, &e);
+
+            LST_CHECK(st == LS_OK || st == LS_ABORTED);
+        }
+        atomic_store(&h.stop, true);
+        lsi_thread_join(&t);
+        LST_OK(ls_strategy_run(m.s, merges_and_sums, NULL, NULL, NULL, &e));
+        mirror_end(&m);
+    }
+}
+
 /* ---- nesting, threads ---- */
 
 static ls_value *runs_inside(ls_context *cross, ls_strategy *s, ls_value *args,
@@ -255,6 +338,22 @@ LST_TEST(a_merge_function_may_run_the_replicas_again)
     for (int i = 0; i < 50; i++) {
         LST_OK(ls_strategy_run(m.s, nests, NULL, &depth, &out, &e));
         LST_CHECK(number_at(out, 3) == 3);
+        ls_value_release(out);
+    }
+    LST_CHECK(depth == 50);
+    mirror_end(&m);
+}
+
+LST_TEST(a_merge_function_may_run_the_replicas_again_where_they_take_turns)
+{
+    mirror m = mirror_of(3, true);
+    int depth = 0;
+    ls_value *out = NULL;
+    ls_error e = LS_ERROR_INIT;
+
+    for (int i = 0; i < 50; i++) {
+        LST_OK(ls_strategy_run(m.s, nests, NULL, &depth, &out, &e));
+        LST_CHECK(number_at(out, 2) == 2);
         ls_value_release(out);
     }
     LST_CHECK(depth == 50);
@@ -350,13 +449,18 @@ LST_TEST(a_thousand_runs_that_fail_at_random_end_and_leave_nothing)
     mirror_end(&m);
 }
 
-LST_MAIN(LST_CASE(every_replica_runs_once_with_its_own_id),
-         LST_CASE(a_sequential_run_takes_replicas_in_turn_from_meeting_to_meeting),
-         LST_CASE(a_failing_replica_releases_the_others_and_its_error_comes_back),
-         LST_CASE(a_replica_that_ends_while_others_wait_is_an_error),
-         LST_CASE(replicas_that_call_different_things_are_told_both_lines),
-         LST_CASE(a_failing_merge_function_fails_the_run),
-         LST_CASE(an_abort_from_another_thread_ends_a_run_that_would_not),
-         LST_CASE(a_merge_function_may_run_the_replicas_again),
-         LST_CASE(threads_that_run_one_strategy_take_turns),
-         LST_CASE(a_thousand_runs_that_fail_at_random_end_and_leave_nothing))
+LST_MAIN(
+    LST_CASE(every_replica_runs_once_with_its_own_id),
+    LST_CASE(a_sequential_run_takes_replicas_in_turn_from_meeting_to_meeting),
+    LST_CASE(a_failing_replica_releases_the_others_and_its_error_comes_back),
+    LST_CASE(a_replica_that_ends_while_others_wait_is_an_error),
+    LST_CASE(replicas_that_call_different_things_are_told_both_lines),
+    LST_CASE(a_failing_merge_function_fails_the_run),
+    LST_CASE(an_abort_from_another_thread_ends_a_run_that_would_not),
+    LST_CASE(
+        an_abort_in_a_merge_function_ends_the_run_and_keeps_runs_inside_from_starting),
+    LST_CASE(an_abort_may_come_at_any_time),
+    LST_CASE(a_merge_function_may_run_the_replicas_again),
+    LST_CASE(a_merge_function_may_run_the_replicas_again_where_they_take_turns),
+    LST_CASE(threads_that_run_one_strategy_take_turns),
+    LST_CASE(a_thousand_runs_that_fail_at_random_end_and_leave_nothing))

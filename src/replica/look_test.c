@@ -1,0 +1,221 @@
+/* Looking at other replicas' memory: nobody leaves while others look. */
+#include "replica_test.h"
+
+#include "os/thread.h"
+#include "replica/replica.h"
+
+enum { MANY = 1000 };
+
+struct scene {
+    ls_strategy *s;
+    bool fails, aborts; /* what replica 1 does while it looks */
+    atomic_int leaving; /* replicas that are about to leave */
+    atomic_int left;
+    atomic_int seen; /* what the others showed, summed */
+};
+
+/* Replica 0 looks until the others are about to leave, and for a while after that. */
+static void look_long(struct scene *k, const lsi_look *look)
+{
+    while (atomic_load(&k->leaving) < look->n - 1) {
+        lsi_yield();
+    }
+    for (int i = 0; i < MANY; i++) {
+        LST_CHECK(atomic_load(&k->left) == 0);
+        lsi_yield();
+    }
+}
+
+static ls_value *show_and_leave(ls_context *c, ls_value *args, void *user)
+{
+    struct scene *k = user;
+    const int id = ls_replica_id(c);
+    int mine = id + 1; // on this stack
+    lsi_look look;
+
+    (void)args;
+    if (lsi_show(c, "test", 7, &mine, &look)) {
+        if (id == 1 && k->fails) {
+            (void)ls_context_fail(c, LS_DATA_LOSS, "struck while looking");
+        }
+        if (id == 1 && k->aborts) {
+            ls_strategy_abort(k->s);
+        }
+        if (id == 0) {
+            look_long(k, &look);
+        }
+        for (int r = 0; r < look.n; r++) {
+            (void)atomic_fetch_add(&k->seen, *(const int *)look.all[r]);
+        }
+    }
+    if (id != 0) {
+        (void)atomic_fetch_add(&k->leaving, 1);
+    }
+    lsi_leave(&look);
+    (void)atomic_fetch_add(&k->left, 1);
+    return NULL;
+}
+
+/* More replicas than a look has room for without an allocation, too. */
+static const int sizes[] = {2, 3, LSI_LOOK_FEW + 1};
+
+static void look_with(bool fails, bool aborts, ls_status want)
+{
+    for (size_t i = 0; i < LSI_COUNT_OF(sizes); i++) {
+        const int n = sizes[i];
+        mirror m = mirror_of(n, false);
+        struct scene k = {.s = m.s, .fails = fails, .aborts = aborts};
+        ls_error e = LS_ERROR_INIT;
+
+        LST_CHECK(ls_strategy_run(m.s, show_and_leave, NULL, &k, NULL, &e) == want);
+        LST_CHECK(e.code == want);
+        LST_CHECK(atomic_load(&k.left) == n);
+        LST_CHECK(atomic_load(&k.seen) == n * n * (n + 1) / 2);
+        mirror_end(&m);
+    }
+}
+
+LST_TEST(nobody_leaves_before_all_have_looked)
+{
+    look_with(false, false, LS_OK);
+}
+
+LST_TEST(a_replica_that_fails_while_it_looks_does_not_leave_before_the_others)
+{
+    look_with(true, false, LS_DATA_LOSS);
+}
+
+LST_TEST(nobody_leaves_an_aborted_run_while_others_look)
+{
+    look_with(false, true, LS_ABORTED);
+}
+
+/* ---- memory ---- */
+
+static ls_value *shows_without_memory(ls_context *c, ls_value *args, void *user)
+{
+    struct scene *k = user;
+    lsi_look look;
+    const bool first = ls_replica_id(c) == 0;
+
+    (void)args;
+    if (first) { // the others are not in a call yet
+        (void)lsi_alloc_fail_at(1);
+    }
+    if (lsi_show(c, "test", 7, &look, &look)) {
+        (void)atomic_fetch_add(&k->seen, 1);
+    }
+    if (first) {
+        (void)lsi_alloc_fail_at(0);
+        atomic_store(&k->leaving, 1);
+    }
+    lsi_leave(&look);
+    return NULL;
+}
+
+static ls_value *first_shows_without_memory(ls_context *c, ls_value *args, void *user)
+{
+    struct scene *k = user;
+
+    while (ls_replica_id(c) != 0 && atomic_load(&k->leaving) == 0) {
+        lsi_yield();
+    }
+    return shows_without_memory(c, args, user);
+}
+
+LST_TEST(a_replica_without_memory_to_look_shows_nothing_and_fails_the_run)
+{
+    mirror m = mirror_of(LSI_LOOK_FEW + 1, false);
+    struct scene k = {.s = m.s};
+    ls_error e = LS_ERROR_INIT;
+
+    LST_OK(ls_strategy_run(m.s, show_and_leave, NULL, &k, NULL, &e)); // all is warm
+    k = (struct scene){.s = m.s};
+    LST_FAILS(ls_strategy_run(m.s, first_shows_without_memory, NULL, &k, NULL, &e),
+              LS_RESOURCE_EXHAUSTED, e, "out of memory for test");
+    LST_CHECK(atomic_load(&k.seen) == 0 && e.rank == 0);
+    mirror_end(&m);
+}
+
+/* ---- turns ---- */
+
+static ls_value *aborts_in_turn(ls_context *c, ls_value *args, void *user)
+{
+    struct scene *k = user;
+    int mine = 1;
+    lsi_look look;
+
+    (void)args;
+    if (lsi_show(c, "test", 7, &mine, &look)) {
+        if (ls_replica_id(c) == atomic_load(&k->seen)) {
+            ls_strategy_abort(k->s);
+        }
+    }
+    lsi_leave(&look);
+    (void)atomic_fetch_add(&k->left, 1);
+    return NULL;
+}
+
+LST_TEST(a_sequential_run_that_is_aborted_in_a_look_ends)
+{
+    mirror m = mirror_of(3, true);
+
+    for (int who = 0; who < 3; who++) {
+        struct scene k = {.s = m.s, .seen = who};
+        ls_error e = LS_ERROR_INIT;
+
+        LST_FAILS(ls_strategy_run(m.s, aborts_in_turn, NULL, &k, NULL, &e), LS_ABORTED, e,
+                  "abort");
+        LST_CHECK(atomic_load(&k.left) == 3);
+    }
+    mirror_end(&m);
+}
+
+/* ---- looks inside of looks ---- */
+
+static ls_value *looks_twice(ls_context *c, ls_value *args, void *user)
+{
+    struct scene *k = user;
+    int outer = 1, inner = 10;
+    lsi_look a, b;
+
+    (void)args;
+    if (lsi_show(c, "outer", 1, &outer, &a)) {
+        if (lsi_show(c, "inner", 2, &inner, &b)) {
+            if (ls_replica_id(c) == atomic_load(&k->leaving)) {
+                ls_strategy_abort(k->s);
+            }
+            for (int r = 0; r < b.n; r++) {
+                (void)atomic_fetch_add(&k->seen, *(const int *)b.all[r]);
+            }
+        }
+        lsi_leave(&b);
+        for (int r = 0; r < a.n; r++) {
+            (void)atomic_fetch_add(&k->seen, *(const int *)a.all[r]);
+        }
+    }
+    lsi_leave(&a);
+    return NULL;
+}
+
+LST_TEST(looks_nest_and_an_abort_ends_them)
+{
+    mirror m = mirror_of(3, false);
+
+    for (int round = 0; round < 200; round++) {
+        struct scene k = {.s = m.s, .leaving = round % 4};
+        ls_error e = LS_ERROR_INIT;
+        const ls_status st = ls_strategy_run(m.s, looks_twice, NULL, &k, NULL, &e);
+
+        LST_CHECK(st == (round % 4 < 3 ? LS_ABORTED : LS_OK));
+        LST_CHECK(atomic_load(&k.seen) == 99);
+    }
+    mirror_end(&m);
+}
+
+LST_MAIN(LST_CASE(nobody_leaves_before_all_have_looked),
+         LST_CASE(a_replica_that_fails_while_it_looks_does_not_leave_before_the_others),
+         LST_CASE(nobody_leaves_an_aborted_run_while_others_look),
+         LST_CASE(a_replica_without_memory_to_look_shows_nothing_and_fails_the_run),
+         LST_CASE(a_sequential_run_that_is_aborted_in_a_look_ends),
+         LST_CASE(looks_nest_and_an_abort_ends_them))
