@@ -516,39 +516,72 @@ int64_t lsi_index_at(const ls_tensor *indices, int64_t i)
                                     : ((const int64_t *)indices->data)[i];
 }
 
+/* One row of elements T; integers wrap around, so they are added as unsigned numbers. */
+/* clang-format off */
+#define ADD_ROW(T, U) do {                                                               \
+        T *a = (T *)to + at;                                                             \
+        const T *b = (const T *)from + r * width;                                        \
+        for (int64_t i = 0; i < width; i++) { a[i] = (T)((U)a[i] + (U)b[i]); }           \
+    } while (0)
+/* clang-format on */
+
+static void add_halves(ls_dtype dtype, uint16_t *to, const uint16_t *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        to[i] = dtype == LS_F16
+                    ? lsi_f32_to_f16(lsi_f16_to_f32(to[i]) + lsi_f16_to_f32(from[i]))
+                    : lsi_f32_to_bf16(lsi_bf16_to_f32(to[i]) + lsi_bf16_to_f32(from[i]));
+    }
+}
+
 void lsi_slices_add(const ls_tensor *t, void *to)
 {
     const int64_t rows = t->indices->count;
     const int64_t width = rows > 0 ? t->values->count / rows : 0;
+    const void *from = t->values->data;
 
     for (int64_t r = 0; r < rows; r++) {
         const int64_t at = lsi_index_at(t->indices, r) * width;
 
-        switch (t->dtype) {
+        switch ((ls_dtype)t->dtype) {
         case LS_F32:
-            for (int64_t i = 0; i < width; i++) {
-                ((float *)to)[at + i] += ((const float *)t->values->data)[r * width + i];
-            }
+            ADD_ROW(float, float);
             break;
         case LS_F64:
+            ADD_ROW(double, double);
+            break;
+        case LS_F16:
+        case LS_BF16:
+            add_halves((ls_dtype)t->dtype, (uint16_t *)to + at,
+                       (const uint16_t *)from + r * width, width);
+            break;
+        case LS_I8:
+        case LS_U8:
+            ADD_ROW(uint8_t, unsigned);
+            break;
+        case LS_I16:
+        case LS_U16:
+            ADD_ROW(uint16_t, unsigned);
+            break;
+        case LS_I32:
+        case LS_U32:
+            ADD_ROW(uint32_t, uint32_t);
+            break;
+        case LS_I64:
+        case LS_U64:
+            ADD_ROW(uint64_t, uint64_t);
+            break;
+        case LS_BOOL: // true if any of them is
             for (int64_t i = 0; i < width; i++) {
-                ((double *)to)[at + i] +=
-                    ((const double *)t->values->data)[r * width + i];
+                ((uint8_t *)to)[at + i] |= ((const uint8_t *)from)[r * width + i];
             }
             break;
-        default: // the halves: the only other dtypes with gradients
-            for (int64_t i = 0; i < width; i++) {
-                uint16_t *p = (uint16_t *)to + at + i;
-                const uint16_t q = ((const uint16_t *)t->values->data)[r * width + i];
-
-                *p = t->dtype == LS_F16
-                         ? lsi_f32_to_f16(lsi_f16_to_f32(*p) + lsi_f16_to_f32(q))
-                         : lsi_f32_to_bf16(lsi_bf16_to_f32(*p) + lsi_bf16_to_f32(q));
-            }
-            break;
+        case LS_STRING:
+            break; // there are no slices of strings
         }
     }
 }
+#undef ADD_ROW
 
 ls_status ls_tensor_read(const ls_tensor *t, void *to, size_t bytes, ls_error *err)
 {

@@ -40,15 +40,37 @@ static ls_variable *nearest(ls_variable *v)
     return v->component[0];
 }
 
+/* Bools and strings can be kept in copies, but have no sum. */
+static bool can_combine(ls_context *c, const ls_variable *v)
+{
+    ls_error e = LS_ERROR_INIT;
+
+    if (lsi_dtype_is_number(v->dtype)) {
+        return true;
+    }
+    (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_OP,
+                        "read: '%s' is %s with the aggregation %s, and %s cannot be "
+                        "added up; read a component, or use ONLY_FIRST_REPLICA",
+                        v->name, ls_dtype_name(v->dtype),
+                        ls_aggregation_name(v->aggregation), ls_dtype_name(v->dtype));
+    (void)lsi_context_error(c, &e);
+    return false;
+}
+
 /* Sum or mean of the copies, in the order of the tree. */
 static ls_tensor *combine(ls_context *c, ls_variable *v)
 {
     enum { FEW = 16 };
     const void *few[FEW];
     const int n = v->components;
-    const void **from = n <= FEW ? few : lsi_alloc((size_t)n, sizeof(void *));
-    ls_tensor *out = lsi_context_tensor(c, v->dtype, &v->shape);
+    const void **from;
+    ls_tensor *out;
 
+    if (!can_combine(c, v)) {
+        return NULL;
+    }
+    out = lsi_context_tensor(c, v->dtype, &v->shape);
+    from = n <= FEW ? few : lsi_alloc((size_t)n, sizeof(void *));
     if (from == NULL) {
         return ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for %s", v->name);
     }

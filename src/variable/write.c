@@ -125,6 +125,12 @@ static bool put_on_read(ls_context *c, ls_variable *v, ls_assign_op op,
                        "added to");
             return false;
         }
+        if (!lsi_dtype_is_number(v->dtype)) {
+            (void)fail(c, LS_INVALID_ARGUMENT, LS_KIND_TYPE, names[op], v,
+                       "is a sum over replicas of a dtype that cannot be divided among "
+                       "them; assign inside of replicas");
+            return false;
+        }
         part = (struct source){.tensor = share(c, v, tensor_of(c, v, s, 0))};
     }
     return !lsi_failed(c) && put_all(c, v, op, &part);
