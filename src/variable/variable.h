@@ -85,6 +85,27 @@ ls_tensor *lsi_variable_aggregate(ls_context *c, ls_variable *v);
 /* Writes `t` into a plain variable; returns its new value. */
 ls_tensor *lsi_variable_put(ls_context *c, ls_variable *v, ls_assign_op op, ls_tensor *t);
 
+/* ---- what replicas show each other (offer.c) ---- */
+
+/*
+ * Zeroed memory that the other replicas may look at until the run ends, and a tensor of
+ * anybody's that lives as long; NULL, false: the context has failed.
+ */
+void *lsi_show_room(ls_context *c, size_t bytes);
+bool lsi_show_tensor(ls_context *c, ls_tensor *t);
+
+/* all[r] is what replica r shows. */
+enum { LSI_FEW_OFFERS = 64 };
+typedef struct lsi_offers {
+    void *few[LSI_FEW_OFFERS];
+    void **all;
+    int n;
+} lsi_offers;
+
+/* Shows `mine` and sees everybody's; false: the context has failed. */
+bool lsi_offers_meet(ls_context *c, const char *what, uint64_t detail, void *mine,
+                     lsi_offers *o);
+
 /* A literal as a scalar of the variable's dtype, spread over its shape. */
 ls_tensor *lsi_literal_like(ls_context *c, const ls_variable *v, const ls_value *literal);
 

@@ -187,6 +187,272 @@ LST_TEST(rows_of_every_dtype_are_added_without_touching_their_neighbours)
     ls_context_close(c);
 }
 
+/* ---- rows ---- */
+
+/* One scatter, as replica 0 and as replica 1 makes it. */
+struct scatter {
+    ls_variable *v[REPLICAS];
+    ls_scatter_op op[REPLICAS];
+    ls_shape indices[REPLICAS];
+    ls_shape updates[REPLICAS];
+    ls_dtype dtype[REPLICAS]; // of the indices
+    int64_t rows[REPLICAS][4];
+    bool own_context;
+    ls_error seen[REPLICAS];
+};
+
+static ls_value *scatter_own(ls_context *c, ls_value *args, void *user)
+{
+    struct scatter *s = user;
+    const int r = ls_replica_id(c);
+    const ls_shape *shape = &s->indices[r];
+    ls_context *with = c;
+    ls_tensor *indices;
+
+    (void)args;
+    if (s->own_context) {
+        LST_OK(ls_context_open(NULL, NULL, &with, NULL));
+    }
+    indices = ls_cast(with, ls_constant(with, LS_I64, *shape, s->rows[r]), s->dtype[r]);
+    (void)ls_variable_scatter(with, s->v[r], s->op[r], indices,
+                              lsi_fill(with, LS_F32, &s->updates[r], 1 + r));
+    (void)ls_context_status(c, &s->seen[r]);
+    if (s->own_context) {
+        ls_context_close(with);
+    }
+    return NULL;
+}
+
+/* Two rows of a (4, 3) variable on each replica. */
+static struct scatter two_rows(ls_variable *v)
+{
+    return (struct scatter){{v, v},
+                            {LS_SCATTER_ADD, LS_SCATTER_ADD},
+                            {LS_SHAPE(2), LS_SHAPE(2)},
+                            {LS_SHAPE(2, 3), LS_SHAPE(2, 3)},
+                            {LS_I64, LS_I64},
+                            {{0, 1}, {1, 3}},
+                            false,
+                            {LS_ERROR_INIT, LS_ERROR_INIT}};
+}
+
+static ls_variable *table(const mirror *m, ls_shape shape, ls_aggregation aggregation)
+{
+    ls_variable_options opts = LS_VARIABLE_OPTIONS_INIT;
+    ls_tensor *zero = NULL;
+    ls_variable *v = NULL;
+
+    opts.name = "table";
+    opts.aggregation = aggregation;
+    LST_OK(ls_tensor_create(NULL, LS_F32, shape, NULL, &zero, NULL));
+    LST_OK(make_in(m, zero, &opts, &v, NULL));
+    ls_tensor_release(zero);
+    return v;
+}
+
+/* The first column of every copy. */
+static void check_rows(const ls_variable *v, const double *want)
+{
+    for (size_t k = 0; k < REPLICAS; k++) {
+        ls_tensor *t = NULL;
+
+        LST_OK(ls_variable_value(ls_variable_component(v, k), &t, NULL));
+        for (int64_t i = 0; i < 4; i++) {
+            LST_CHECK(lsi_element(t, 3 * i) == want[i]);
+            LST_CHECK(lsi_element(t, 3 * i + 2) == want[i]);
+        }
+        ls_tensor_release(t);
+    }
+}
+
+static void scatters(const mirror *m, ls_variable *v, struct scatter s,
+                     const double *want)
+{
+    ls_error e = LS_ERROR_INIT;
+
+    LST_OK(ls_strategy_run(m->s, scatter_own, NULL, &s, NULL, &e));
+    check_rows(v, want);
+    for (size_t k = 0; k < REPLICAS; k++) { // back to zero
+        ls_tensor *zero = NULL;
+
+        LST_OK(ls_tensor_create(NULL, LS_F32, LS_SHAPE(4, 3), NULL, &zero, NULL));
+        LST_OK(ls_variable_set(ls_variable_component(v, k), zero, NULL));
+        ls_tensor_release(zero);
+    }
+}
+
+LST_TEST(rows_of_all_replicas_change_every_copy_whatever_the_shape_of_the_indices)
+{
+    mirror m = mirror_of(REPLICAS, false);
+    ls_variable *sum = table(&m, LS_SHAPE(4, 3), LS_AGGREGATE_SUM);
+    ls_variable *mean = table(&m, LS_SHAPE(4, 3), LS_AGGREGATE_MEAN);
+    ls_variable *first = table(&m, LS_SHAPE(4, 3), LS_AGGREGATE_ONLY_FIRST_REPLICA);
+    struct scatter s = two_rows(sum);
+
+    scatters(&m, sum, s, (const double[]){1, 3, 0, 2});
+    scatters(&m, mean, two_rows(mean), (const double[]){.5, 1.5, 0, 1});
+    scatters(&m, first, two_rows(first), (const double[]){1, 1, 0, 0});
+    s.own_context = true;
+    scatters(&m, sum, s, (const double[]){1, 3, 0, 2});
+    s = two_rows(sum);
+    s.indices[0] = s.indices[1] = LS_SCALAR; // one row
+    s.updates[0] = s.updates[1] = LS_SHAPE(3);
+    scatters(&m, sum, s, (const double[]){1, 2, 0, 0});
+    s = two_rows(sum);
+    s.indices[1] = LS_SHAPE(2, 2); // each replica as it likes
+    s.updates[1] = LS_SHAPE(2, 2, 3);
+    s.dtype[1] = LS_I32;
+    s.rows[1][2] = s.rows[1][3] = 3;
+    scatters(&m, sum, s, (const double[]){1, 3, 0, 6});
+    s = two_rows(sum);
+    s.indices[0] = LS_SHAPE(0); // nothing on replica 0
+    s.updates[0] = LS_SHAPE(0, 3);
+    scatters(&m, sum, s, (const double[]){0, 2, 0, 2});
+    ls_variable_release(sum);
+    ls_variable_release(mean);
+    ls_variable_release(first);
+    mirror_end(&m);
+}
+
+/* Both replicas fail, and nothing has changed. */
+static void refused(const mirror *m, ls_variable *v, struct scatter s, const char *word)
+{
+    static const double zero[4] = {0};
+    ls_error e = LS_ERROR_INIT;
+
+    LST_FAILS(ls_strategy_run(m->s, scatter_own, NULL, &s, NULL, &e), LS_INVALID_ARGUMENT,
+              e, word);
+    for (int r = 0; r < REPLICAS; r++) {
+        LST_CHECK(s.seen[r].code == LS_INVALID_ARGUMENT);
+        LST_CHECK(strstr(s.seen[r].message, word) != NULL);
+    }
+    if (v != NULL) {
+        check_rows(v, zero);
+    }
+}
+
+LST_TEST(rows_that_do_not_fit_on_one_replica_are_refused_on_all)
+{
+    static const ls_aggregation aggregations[] = {LS_AGGREGATE_SUM, LS_AGGREGATE_MEAN,
+                                                  LS_AGGREGATE_ONLY_FIRST_REPLICA};
+    mirror m = mirror_of(REPLICAS, false);
+
+    for (size_t a = 0; a < LSI_COUNT_OF(aggregations); a++) {
+        ls_variable *v = table(&m, LS_SHAPE(4, 3), aggregations[a]);
+        ls_variable *other = table(&m, LS_SHAPE(4, 3), aggregations[a]);
+        ls_variable *scalar = table(&m, LS_SCALAR, aggregations[a]);
+        struct scatter s;
+
+        for (int r = 0; r < REPLICAS; r++) {
+            s = two_rows(v);
+            s.updates[r] = LS_SHAPE(2, 30000);
+            refused(&m, v, s, "30000");
+            s = two_rows(v);
+            s.rows[r][1] = 4;
+            refused(&m, v, s, "index 4 at 1");
+        }
+        s = two_rows(scalar);
+        s.updates[0] = s.updates[1] = LS_SCALAR;
+        refused(&m, NULL, s, "'table'");
+        s = two_rows(v);
+        s.v[1] = other;
+        refused(&m, v, s, "same calls");
+        s = two_rows(v);
+        s.op[1] = LS_SCATTER_SUB;
+        refused(&m, v, s, "same calls");
+        ls_variable_release(v);
+        ls_variable_release(other);
+        ls_variable_release(scalar);
+    }
+    mirror_end(&m);
+}
+
+/* ---- replicas that disagree, and what they show each other ---- */
+
+struct writes {
+    ls_variable *v[REPLICAS];
+    ls_value *literal;
+    ls_error seen[REPLICAS];
+};
+
+static ls_value *assign_other(ls_context *c, ls_value *args, void *user)
+{
+    struct writes *w = user;
+    const int r = ls_replica_id(c);
+
+    (void)args;
+    (void)ls_assign(c, w->v[r], ls_constant_f32(c, 1));
+    (void)ls_context_status(c, &w->seen[r]);
+    return NULL;
+}
+
+LST_TEST(replicas_that_assign_to_different_variables_are_told_so)
+{
+    mirror m = mirror_of(REPLICAS, false);
+
+    for (int a = LS_AGGREGATE_SUM; a <= LS_AGGREGATE_ONLY_FIRST_REPLICA; a++) {
+        struct writes w = {{table(&m, LS_SCALAR, (ls_aggregation)a),
+                            table(&m, LS_SCALAR, (ls_aggregation)a)},
+                           NULL,
+                           {LS_ERROR_INIT, LS_ERROR_INIT}};
+        ls_error e = LS_ERROR_INIT;
+
+        LST_FAILS(ls_strategy_run(m.s, assign_other, NULL, &w, NULL, &e),
+                  LS_INVALID_ARGUMENT, e, "replica 0 writes 'table'");
+        for (int r = 0; r < REPLICAS; r++) {
+            LST_CHECK(w.seen[r].code == LS_INVALID_ARGUMENT);
+            LST_CHECK(copy_is(w.v[r], 0, 0) && copy_is(w.v[r], 1, 0));
+            ls_variable_release(w.v[r]);
+        }
+    }
+    mirror_end(&m);
+}
+
+/* Overwrites what stood on the stack of the call before. */
+__attribute__((noinline)) static void scribble(void)
+{
+    volatile unsigned char stack[8192];
+
+    for (size_t i = 0; i < sizeof stack; i++) {
+        stack[i] = 0x41;
+    }
+}
+
+static ls_value *assign_literal(ls_context *c, ls_value *args, void *user)
+{
+    struct writes *w = user;
+
+    (void)args;
+    (void)ls_variable_assign(c, w->v[0], LS_ASSIGN, w->literal, false);
+    scribble();
+    (void)ls_context_status(c, &w->seen[ls_replica_id(c)]);
+    return NULL;
+}
+
+LST_TEST(what_a_failed_replica_showed_can_still_be_looked_at)
+{
+    mirror m = mirror_of(REPLICAS, true); // replica 0 has gone on when replica 1 looks
+    struct writes w = {{table(&m, LS_SCALAR, LS_AGGREGATE_SUM), NULL},
+                       NULL,
+                       {LS_ERROR_INIT, LS_ERROR_INIT}};
+    ls_error e = LS_ERROR_INIT;
+
+    LST_OK(ls_value_float(1, &w.literal, NULL));
+    LST_FAILS(ls_strategy_run(m.s, assign_literal, NULL, &w, NULL, &e),
+              LS_INVALID_ARGUMENT, e, "one and the same value");
+    for (int r = 0; r < REPLICAS; r++) { // each found it by itself
+        LST_CHECK(strstr(w.seen[r].message, "one and the same value") != NULL);
+        LST_CHECK(w.seen[r].rank < 0);
+    }
+    ls_value_release(w.literal);
+    ls_variable_release(w.v[0]);
+    mirror_end(&m);
+}
+
 LST_MAIN(
     LST_CASE(every_dtype_is_read_and_written_by_every_aggregation_or_refused_by_name),
-    LST_CASE(rows_of_every_dtype_are_added_without_touching_their_neighbours))
+    LST_CASE(rows_of_every_dtype_are_added_without_touching_their_neighbours),
+    LST_CASE(rows_of_all_replicas_change_every_copy_whatever_the_shape_of_the_indices),
+    LST_CASE(rows_that_do_not_fit_on_one_replica_are_refused_on_all),
+    LST_CASE(replicas_that_assign_to_different_variables_are_told_so),
+    LST_CASE(what_a_failed_replica_showed_can_still_be_looked_at))

@@ -160,20 +160,44 @@ typedef enum offer_kind { OFFER_TENSOR, OFFER_LITERAL, OFFER_MIRRORED } offer_ki
 /* What a replica shows to the others. */
 struct offer {
     offer_kind kind;
-    const ls_tensor *tensor; /* the one it stands for: the same on all: one object */
+    const ls_variable *variable;
+    ls_tensor *tensor; /* the one it stands for: the same on all: one object */
     const ls_value *literal;
 };
 
-static bool same_everywhere(void *const *all, int n)
+/* All replicas write the same variable. */
+static bool agree(ls_context *c, ls_assign_op op, const lsi_offers *o)
 {
-    const struct offer *first = all[0];
+    const struct offer *first = o->all[0];
 
-    for (int r = 1; r < n; r++) {
-        const struct offer *other = all[r];
+    for (int r = 1; r < o->n; r++) {
+        const struct offer *other = o->all[r];
 
-        if (first->kind != other->kind ||
-            (first->kind == OFFER_LITERAL ? !ls_value_same(first->literal, other->literal)
-                                          : first->tensor != other->tensor)) {
+        if (first->variable != other->variable) {
+            (void)ls_context_fail(c, LS_INVALID_ARGUMENT,
+                                  "%s: replica 0 writes '%s', replica %d '%s'; every "
+                                  "replica makes the same calls in the same order",
+                                  names[op], first->variable->name, r,
+                                  other->variable->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool same_everywhere(const lsi_offers *o)
+{
+    const struct offer *first = o->all[0];
+
+    for (int r = 1; r < o->n; r++) {
+        const struct offer *other = o->all[r];
+
+        if (first->kind != other->kind) {
+            return false;
+        }
+        if (first->kind == OFFER_LITERAL
+                ? !ls_value_same(first->literal, other->literal)
+                : first->kind == OFFER_TENSOR && first->tensor != other->tensor) {
             return false;
         }
     }
@@ -220,86 +244,85 @@ static ls_tensor *reduce(ls_context *c, const ls_variable *v, ls_tensor *t)
     return t;
 }
 
+static void release_literal(void *v)
+{
+    ls_value_release(v);
+}
+
+/* What this replica writes, kept for the others; NULL: the context has failed. */
+static struct offer *make_offer(ls_context *c, const ls_variable *v,
+                                const struct source *s, ls_tensor *t)
+{
+    struct offer *mine = t == NULL ? NULL : lsi_show_room(c, sizeof *mine);
+    const bool whole = s->tensor == NULL && s->value != NULL;
+
+    if (mine == NULL) {
+        return NULL;
+    }
+    mine->variable = v;
+    mine->kind = OFFER_TENSOR;
+    if (whole && lsi_value_is_literal(s->value)) {
+        ls_value *literal = ls_value_retain((ls_value *)s->value); // NOLINT: kept only
+
+        mine->kind = OFFER_LITERAL;
+        mine->literal = literal;
+        return lsi_context_keep(c, literal, release_literal) ? mine : NULL;
+    }
+    if (whole && s->value->kind == LS_VALUE_MIRRORED) {
+        mine->kind = OFFER_MIRRORED;
+    }
+    mine->tensor = lsi_tensor_origin(t);
+    return lsi_show_tensor(c, mine->tensor) ? mine : NULL;
+}
+
 /* Everybody's value as the aggregation has it; the same bits on every replica. */
 static ls_tensor *aggregate(ls_context *c, ls_variable *v, ls_assign_op op,
                             const struct source *s)
 {
-    enum { FEW = 16 };
-    const lsi_replica *r = lsi_replica_of(c);
-    const int n = lsi_replica_peers(c);
-    void *few[FEW];
-    void **all = n <= FEW ? few : lsi_alloc((size_t)n, sizeof(void *));
-    ls_tensor *t = tensor_of(c, v, s, (size_t)r->index), *out = NULL;
-    struct offer mine = {.kind = OFFER_TENSOR};
+    ls_tensor *t = tensor_of(c, v, s, (size_t)lsi_replica_of(c)->index);
+    struct offer *mine = make_offer(c, v, s, t);
+    const struct offer *first;
+    lsi_offers o;
 
-    if (all == NULL || t == NULL) {
-        return t == NULL ? NULL
-                         : ls_context_fail(c, LS_RESOURCE_EXHAUSTED,
-                                           "out of memory for %s", names[op]);
+    if (mine == NULL ||
+        !lsi_offers_meet(c, names[op], (uint64_t)v->aggregation, mine, &o) ||
+        !agree(c, op, &o)) {
+        return NULL;
     }
-    if (s->tensor == NULL && lsi_value_is_literal(s->value)) {
-        mine.kind = OFFER_LITERAL;
-        mine.literal = s->value;
-    } else if (s->tensor == NULL && s->value != NULL &&
-               s->value->kind == LS_VALUE_MIRRORED) {
-        mine.kind = OFFER_MIRRORED;
+    first = o.all[0];
+    if (same_everywhere(&o)) {
+        t = use_same(c, v, op, t, first->kind == OFFER_MIRRORED);
+    } else if (v->aggregation != LS_AGGREGATE_ONLY_FIRST_REPLICA) {
+        t = reduce(c, v, t);
+    } else if (first->kind == OFFER_LITERAL) {
+        t = lsi_literal_like(c, v, first->literal);
     } else {
-        mine.tensor = lsi_tensor_origin(t);
+        t = lsi_context_alias(c, first->tensor);
     }
-    if (lsi_meet(c, names[op], (uint64_t)v->aggregation, &mine, all)) {
-        const bool same = same_everywhere(all, n);
-        const struct offer *first = all[0];
-
-        if (same) {
-            out = use_same(c, v, op, t, first->kind == OFFER_MIRRORED);
-        } else if (v->aggregation != LS_AGGREGATE_ONLY_FIRST_REPLICA) {
-            out = reduce(c, v, t);
-        } else if (first->kind == OFFER_LITERAL) {
-            out = lsi_literal_like(c, v, first->literal);
-        } else { // replica 0's tensors live until the run ends
-            ls_tensor *theirs = (ls_tensor *)first->tensor; // NOLINT: only retained
-
-            out = theirs != NULL ? lsi_context_alias(c, theirs) : t;
-        }
-        if (!lsi_failed(c)) { // what was shown stands on this stack
-            (void)lsi_meet(c, names[op], UINT64_MAX, NULL, all);
-        }
-    }
-    if (all != few) {
-        lsi_free(all);
-    }
-    return lsi_failed(c) ? NULL : out;
+    return lsi_failed(c) ? NULL : t;
 }
 
 /* Central storage: the one copy is written once, by replica 0, while the others wait. */
 static ls_tensor *put_once(ls_context *c, ls_variable *v, ls_assign_op op, ls_tensor *t)
 {
-    enum { FEW = 64 };
-    const lsi_replica *r = lsi_replica_of(c);
-    void *few[FEW];
-    void **all = lsi_replica_peers(c) <= FEW
-                     ? few
-                     : lsi_alloc((size_t)lsi_replica_peers(c), sizeof(void *));
     ls_tensor *out = NULL;
+    lsi_offers o;
 
-    if (all == NULL) {
-        return ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for %s",
-                               names[op]);
-    }
-    if (t != NULL && t->dtype != (uint8_t)v->dtype) { // the mean of integers is not one
+    if (t->dtype != (uint8_t)v->dtype) { // the mean of integers is not one
         t = (ls_cast)(c, t, v->dtype);
     }
-    if (r->index == 0) {
+    if (lsi_replica_of(c)->index == 0) {
+        lsi_mutex_lock(&v->lock);
         out = lsi_variable_put(c, v->component[0], op, t);
+        lsi_mutex_unlock(&v->lock);
     }
-    if (lsi_meet(c, names[op], 0, out, all)) {
-        out = all[0] != NULL ? lsi_variable_peek(c, v->component[0]) : NULL;
-        (void)lsi_meet(c, names[op], 1, NULL, all);
+    if (lsi_offers_meet(c, names[op], 0, out, &o)) {
+        lsi_mutex_lock(&v->lock);
+        out = lsi_variable_peek(c, v->component[0]);
+        lsi_mutex_unlock(&v->lock);
+        (void)lsi_offers_meet(c, names[op], 1, NULL, &o); // nobody writes it again yet
     }
-    if (all != few) {
-        lsi_free(all);
-    }
-    return out;
+    return lsi_failed(c) ? NULL : out;
 }
 
 static ls_tensor *put_in_replica(ls_context *c, ls_variable *v, ls_variable *here,
