@@ -154,6 +154,109 @@ LST_TEST(gradients_of_attention_agree_with_differences)
     lst_close(c, rt);
 }
 
+/* Rows of one head: more than a kernel takes at a time, and no multiple of a vector. */
+enum { ROWS = 300, WIDTH = 11, LATE = 290 };
+
+/* The operands of causal attention and its gradient, and what they give. */
+struct causal {
+    ls_tensor *in[6]; /* q, k, v, out, lse, g */
+    ls_tensor *d[3];  /* of q, k, v */
+};
+
+/* Operand `bad` (-1: none) has one element that is `with`, in row `row`. */
+static struct causal run_causal(ls_context *c, bool self, int bad, int64_t row,
+                                float with)
+{
+    const int64_t wide = self ? 3 * WIDTH : WIDTH;
+    const lsi_attention_attrs at = {0.3F, true, self ? 1 : 0};
+    ls_tensor *in[6], *out[LSI_MAX_OUTPUTS] = {NULL};
+    struct causal r = {{NULL}, {NULL}};
+    const size_t n = self ? 1 : 3;
+    uint64_t seed = 8;
+
+    for (size_t i = 0; i < n; i++) {
+        in[i] = ls_cast(c, lst_random_f64(c, LS_SHAPE(ROWS, wide), -1, 1, &seed), LS_F32);
+    }
+    r.in[5] = ls_cast(c, lst_random_f64(c, LS_SHAPE(ROWS, WIDTH), -1, 1, &seed), LS_F32);
+    if (bad == 5) {
+        ((float *)r.in[5]->data)[row * WIDTH + 3] = with;
+    } else if (bad >= 0) {
+        ((float *)in[self ? 0 : bad]->data)[row * wide + (self ? bad * WIDTH : 0) + 3] =
+            with;
+    }
+    ls_op_apply(c, self ? &lsi_op_self_attention : &lsi_op_attention, in, n, &at,
+                sizeof at, out);
+    r.in[3] = in[n] = out[0];
+    r.in[4] = in[n + 1] = out[1];
+    in[n + 2] = r.in[5];
+    ls_op_apply(c, self ? &lsi_op_self_attention_grad : &lsi_op_attention_grad, in, n + 3,
+                &at, sizeof at, r.d);
+    for (size_t i = 0; self && r.d[0] != NULL && i < 3; i++) {
+        // One tensor holds all three side by side.
+        r.d[2 - i] = ls_slice(c, r.d[0], ((int64_t[]){0, (int64_t)(2 - i) * WIDTH}),
+                              ((int64_t[]){ROWS, WIDTH}));
+    }
+    return r;
+}
+
+/* Rows first .. end-1 hold the same bits. */
+static bool same_rows(const ls_tensor *a, const ls_tensor *b, int64_t first, int64_t end)
+{
+    return a != NULL && b != NULL &&
+           memcmp((const float *)a->data + first * WIDTH,
+                  (const float *)b->data + first * WIDTH,
+                  (size_t)((end - first) * WIDTH) * sizeof(float)) == 0;
+}
+
+static bool are_finite(const ls_tensor *t, int64_t row)
+{
+    for (int64_t i = row * WIDTH; t != NULL && i < (row + 1) * WIDTH; i++) {
+        if (!isfinite(((const float *)t->data)[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Queries, keys, values and gradients of hidden rows are not finite. */
+static void check_hidden(ls_context *c, bool self, float with)
+{
+    const struct causal plain = run_causal(c, self, -1, 0, 0);
+
+    for (int bad = 0; bad < 3; bad++) {
+        const struct causal r = run_causal(c, self, bad, LATE, with);
+
+        LST_CHECK(same_rows(r.in[3], plain.in[3], 0, LATE));
+        LST_CHECK(same_rows(r.d[0], plain.d[0], 0, LATE));
+        LST_CHECK(!are_finite(r.d[0], LATE)); // who sees it is not spared
+    }
+    LST_CHECK(!are_finite(run_causal(c, self, 2, LATE, with).in[3], ROWS - 1));
+    for (int bad = 0; bad <= 5; bad += 5) { // of early rows: keys after them
+        const struct causal r = run_causal(c, self, bad, 5, with);
+
+        LST_CHECK(same_rows(r.d[1], plain.d[1], 6, ROWS));
+        LST_CHECK(same_rows(r.d[2], plain.d[2], 6, ROWS));
+        LST_CHECK(!are_finite(r.d[1], 5) && !are_finite(r.d[bad == 0 ? 1 : 2], 0));
+    }
+}
+
+LST_TEST(a_causal_row_depends_on_no_later_one_whatever_it_holds)
+{
+    ls_runtime *rt;
+    ls_context *c = lst_open(&rt);
+
+    for (int isa = LSI_ISA_REF; isa <= (int)lsi_isa_best(); isa++) {
+        ls_runtime_device(rt, 0)->isa = (lsi_isa)isa;
+        for (int self = 0; self < 2; self++) {
+            check_hidden(c, self != 0, NAN);
+            check_hidden(c, self != 0, INFINITY);
+            check_hidden(c, self != 0, -INFINITY);
+            LST_CHECK(ls_context_finish(c, NULL) == LS_OK);
+        }
+    }
+    lst_close(c, rt);
+}
+
 LST_TEST(a_failed_allocation_fails_the_step_and_leaks_nothing)
 {
     ls_runtime *rt;
@@ -235,5 +338,6 @@ LST_MAIN(LST_CASE(attention_is_the_softmax_of_scores_times_the_values),
          LST_CASE(the_logarithm_of_each_sum_is_kept),
          LST_CASE(empty_batches_and_no_keys_give_nothing_and_zeros),
          LST_CASE(gradients_of_attention_agree_with_differences),
+         LST_CASE(a_causal_row_depends_on_no_later_one_whatever_it_holds),
          LST_CASE(a_failed_allocation_fails_the_step_and_leaks_nothing),
          LST_CASE(wrong_operands_are_named))

@@ -22,6 +22,8 @@ struct space {
     float *scores;
     float *largest, *sum; /* of each row so far */
     float *rest;
+    float *copy; /* of values, see pack_rows() */
+    bool wild;   /* a hidden value of this head may not be finite */
 };
 
 static lsi_gemm score_product(const lsi_attention *a)
@@ -62,9 +64,10 @@ static int64_t lay_out(const struct job *j, float *base, struct space *w)
         aligned_floats(j->rows),
         LSI_MAX(LSI_SIMD(gemm_scratch)(&s, j->rows, KEY_BLOCK),
                 LSI_SIMD(gemm_scratch)(&v, j->rows, a->d)),
+        a->causal ? aligned_floats(KEY_BLOCK * a->d) : 0,
     };
-    float **const parts[] = {&w->keys,    &w->values, &w->scores,
-                             &w->largest, &w->sum,    &w->rest};
+    float **const parts[] = {&w->keys, &w->values, &w->scores, &w->largest,
+                             &w->sum,  &w->rest,   &w->copy};
     int64_t floats = 0;
 
     for (size_t i = 0; i < LSI_COUNT_OF(sizes); i++) {
@@ -74,17 +77,16 @@ static int64_t lay_out(const struct job *j, float *base, struct space *w)
     return aligned_floats(floats);
 }
 
-static void pack_head(const lsi_attention *a, int64_t head, const struct space *w)
+static void pack_head(const lsi_attention *a, int64_t head, struct space *w)
 {
     const lsi_matrix k = {head_row(&a->k, head, 0), a->k.row, true, NULL};
 
     LSI_SIMD(gemm_pack)(&k, a->d, a->keys, 0, a->keys, w->keys);
+    w->wild = a->causal && !are_finite(&a->v, head, a->keys, a->d);
     for (int64_t key = 0; key < a->keys; key += KEY_BLOCK) {
-        const lsi_matrix v = {head_row(&a->v, head, key), a->v.row, false, NULL};
-
-        LSI_SIMD(gemm_pack)
-        (&v, LSI_MIN(KEY_BLOCK, a->keys - key), a->d, 0, a->d,
-         w->values + key * LSI_SIMD(gemm_packed)(1, a->d));
+        pack_rows(&a->v, head, key, LSI_MIN(KEY_BLOCK, a->keys - key), a->d,
+                  w->wild ? w->copy : NULL,
+                  w->values + key * LSI_SIMD(gemm_packed)(1, a->d));
     }
 }
 
@@ -164,6 +166,22 @@ static void soften(const struct job *j, const struct space *w, int64_t i0, int64
     }
 }
 
+/* What the product left out: the values that are not finite, for those who see them. */
+static void add_wild_values(const struct job *j, const struct space *w, int64_t head,
+                            int64_t i0, int64_t rows, int64_t key, int64_t width)
+{
+    const lsi_attention *a = &j->a;
+
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t n = visible(a, i0 + r, key, width);
+
+        for (int64_t i = 0; i < n; i++) {
+            add_wild(head_row(&a->out, head, i0 + r), w->scores[r * SCORE_LD + i],
+                     head_row(&a->v, head, key + i), a->d);
+        }
+    }
+}
+
 /* Queries i0 .. i0+rows-1 of a head whose keys and values are packed. */
 static void attend(const struct job *j, const struct space *w, int64_t head, int64_t i0,
                    int64_t rows)
@@ -196,6 +214,9 @@ static void attend(const struct job *j, const struct space *w, int64_t head, int
         v.panels = w->values + key * LSI_SIMD(gemm_packed)(1, a->d);
         v.accumulate = key > 0;
         LSI_SIMD(gemm_block)(&v, 0, rows, 0, a->d, w->rest);
+        if (w->wild) {
+            add_wild_values(j, w, head, i0, rows, key, width);
+        }
     }
     for (int64_t r = 0; r < rows; r++) {
         scale_floats(out + r * a->out.row, a->d, 1.0F / w->sum[r]);

@@ -26,6 +26,9 @@ struct space {
     float *weights, *scores;
     float *dots; /* sum(g out) of each query */
     float *rest;
+    float *copy;    /* of rows, see pack_rows() */
+    bool wild_keys; /* a hidden key of this head may not be finite */
+    bool wild;      /* nor that, nor one of the present queries and gradients */
 };
 
 /* The five products, as wide as they get. */
@@ -97,10 +100,12 @@ static int64_t lay_out(const struct job *j, float *base, struct space *w)
         j->rows * SCORE_LD,
         aligned_floats(j->rows),
         product_scratch(a, j->rows),
+        a->causal ? aligned_floats(LSI_MAX(KEY_BLOCK, j->rows) * a->d) : 0,
     };
-    float **const parts[] = {&w->keys,    &w->values,   &w->key_rows,
-                             &w->queries, &w->gradient, &w->weights,
-                             &w->scores,  &w->dots,     &w->rest};
+    float **const parts[] = {
+        &w->keys,    &w->values, &w->key_rows, &w->queries, &w->gradient,
+        &w->weights, &w->scores, &w->dots,     &w->rest,    &w->copy,
+    };
     int64_t floats = 0;
 
     for (size_t i = 0; i < LSI_COUNT_OF(sizes); i++) {
@@ -110,19 +115,18 @@ static int64_t lay_out(const struct job *j, float *base, struct space *w)
     return aligned_floats(floats);
 }
 
-static void pack_head(const lsi_attention *a, int64_t head, const struct space *w)
+static void pack_head(const lsi_attention *a, int64_t head, struct space *w)
 {
     const lsi_matrix k = {head_row(&a->k, head, 0), a->k.row, true, NULL};
     const lsi_matrix v = {head_row(&a->v, head, 0), a->v.row, true, NULL};
 
     LSI_SIMD(gemm_pack)(&k, a->d, a->keys, 0, a->keys, w->keys);
     LSI_SIMD(gemm_pack)(&v, a->d, a->keys, 0, a->keys, w->values);
+    w->wild_keys = a->causal && !are_finite(&a->k, head, a->keys, a->d);
     for (int64_t key = 0; key < a->keys; key += KEY_BLOCK) {
-        const lsi_matrix rows = {head_row(&a->k, head, key), a->k.row, false, NULL};
-
-        LSI_SIMD(gemm_pack)
-        (&rows, LSI_MIN(KEY_BLOCK, a->keys - key), a->d, 0, a->d,
-         w->key_rows + key * LSI_SIMD(gemm_packed)(1, a->d));
+        pack_rows(&a->k, head, key, LSI_MIN(KEY_BLOCK, a->keys - key), a->d,
+                  w->wild_keys ? w->copy : NULL,
+                  w->key_rows + key * LSI_SIMD(gemm_packed)(1, a->d));
     }
 }
 
@@ -154,6 +158,28 @@ static void soften_row(float *w, float *s, int64_t n, int64_t width, float scale
     }
     memset(w + n, 0, (size_t)(width - n) * sizeof(float));
     memset(s + n, 0, (size_t)(width - n) * sizeof(float));
+}
+
+/* What the products left out: rows that are not finite, between those who see them. */
+static void add_wild_rows(const struct job *j, const struct space *w, int64_t head,
+                          int64_t i0, int64_t rows, int64_t key, int64_t width)
+{
+    const lsi_attention *a = &j->a;
+
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t n = visible(a, i0 + r, key, width);
+        const float *weights = w->weights + r * SCORE_LD;
+        const float *scores = w->scores + r * SCORE_LD;
+
+        for (int64_t i = 0; i < n; i++) {
+            add_wild(head_row(&a->dv, head, key + i), weights[i],
+                     head_row(&a->g, head, i0 + r), a->d);
+            add_wild(head_row(&a->dk, head, key + i), scores[i],
+                     head_row(&a->q, head, i0 + r), a->d);
+            add_wild(head_row(&a->dq, head, i0 + r), scores[i],
+                     head_row(&a->k, head, key + i), a->d);
+        }
+    }
 }
 
 /* What queries i0 .. give to keys key .. key+width-1, and get from them. */
@@ -195,9 +221,36 @@ static void meet(const struct job *j, const struct space *w, int64_t head, int64
     p.dq.c = head_row(&a->dq, head, i0);
     p.dq.accumulate = key > 0;
     LSI_SIMD(gemm_block)(&p.dq, 0, rows, 0, a->d, w->rest);
+    if (w->wild) {
+        add_wild_rows(j, w, head, i0, rows, key, width);
+    }
 }
 
-static void run_head(const struct job *j, const struct space *w, int64_t head)
+/*
+ * Packs queries i0 .. and their gradients, and computes sum(g out) of each. A gradient
+ * that is not finite shows in that sum, and a query in its logsumexp: all its scores are
+ * infinite or NaN.
+ */
+static void pack_queries(const struct job *j, struct space *w, int64_t head, int64_t i0,
+                         int64_t rows)
+{
+    const lsi_attention *a = &j->a;
+    const float *lse = (const float *)a->lse->data + head * a->n + i0;
+    bool finite = true;
+    float *copy = NULL;
+
+    for (int64_t r = 0; r < rows; r++) {
+        w->dots[r] =
+            dot(head_row(&a->g, head, i0 + r), head_row(&a->out, head, i0 + r), a->d);
+        finite = finite && isfinite(w->dots[r]) && isfinite(lse[r]);
+    }
+    w->wild = w->wild_keys || (a->causal && !finite);
+    copy = w->wild ? w->copy : NULL;
+    pack_rows(&a->q, head, i0, rows, a->d, copy, w->queries);
+    pack_rows(&a->g, head, i0, rows, a->d, copy, w->gradient);
+}
+
+static void run_head(const struct job *j, struct space *w, int64_t head)
 {
     const lsi_attention *a = &j->a;
 
@@ -209,15 +262,8 @@ static void run_head(const struct job *j, const struct space *w, int64_t head)
     for (int64_t i0 = 0; i0 < a->n; i0 += j->rows) {
         const int64_t rows = LSI_MIN(j->rows, a->n - i0);
         const int64_t end = a->causal ? LSI_MIN(i0 + rows, a->keys) : a->keys;
-        const lsi_matrix q = {head_row(&a->q, head, i0), a->q.row, false, NULL};
-        const lsi_matrix g = {head_row(&a->g, head, i0), a->g.row, false, NULL};
 
-        LSI_SIMD(gemm_pack)(&q, rows, a->d, 0, a->d, w->queries);
-        LSI_SIMD(gemm_pack)(&g, rows, a->d, 0, a->d, w->gradient);
-        for (int64_t r = 0; r < rows; r++) {
-            w->dots[r] =
-                dot(head_row(&a->g, head, i0 + r), head_row(&a->out, head, i0 + r), a->d);
-        }
+        pack_queries(j, w, head, i0, rows);
         for (int64_t key = 0; key < end; key += KEY_BLOCK) {
             meet(j, w, head, i0, rows, key, LSI_MIN(KEY_BLOCK, end - key));
         }
