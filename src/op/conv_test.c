@@ -1,5 +1,7 @@
 #include "ls_row_check.h"
 
+#include "lockstep/tape.h"
+
 static ls_tensor *random_of(ls_context *c, ls_shape shape)
 {
     uint64_t seed = 5 + (uint64_t)shape.dims[0] * 16 + (uint64_t)shape.dims[3];
@@ -289,28 +291,65 @@ LST_TEST(wrong_images_filters_and_options_are_named)
     lst_close(c, rt);
 }
 
-LST_TEST(a_depthwise_step_without_memory_fails_and_leaks_nothing)
+/* The step: convolutions and their gradients with filters spread by `dilation`. */
+static void convolve(ls_context *c, int dilation)
+{
+    ls_conv_options o = LS_CONV_OPTIONS_INIT;
+    ls_tape *tape = ls_tape_open(c, NULL);
+    ls_tensor *x = ZEROS(c, LS_SHAPE(1, 4, 4, 8)), *w = ZEROS(c, LS_SHAPE(3, 3, 8, 8));
+    ls_tensor *d = ZEROS(c, LS_SHAPE(3, 3, 8, 1)), *of[3] = {x, w, d}, *to[3], *y;
+
+    o.padding = LS_SAME;
+    o.dilation[0] = o.dilation[1] = dilation;
+    ls_tape_watch(c, tape, x);
+    ls_tape_watch(c, tape, w);
+    ls_tape_watch(c, tape, d);
+    y = ls_depthwise_conv2d(c, ls_conv2d(c, x, w, NULL, &o), d, NULL, &o);
+    ls_gradients(c, tape, &y, NULL, 1, of, 3, to);
+}
+
+LST_TEST(a_convolution_takes_no_memory_for_how_far_its_filter_is_spread)
+{
+    for (int isa = LSI_ISA_REF; isa <= (int)lsi_isa_best(); isa++) {
+        for (int dnnl = 0; dnnl < 2; dnnl++) {
+            ls_runtime *rt;
+            ls_context *c = lst_open(&rt);
+            size_t near = 0, far = 0;
+            uint64_t allocs = 0;
+
+            c->device->isa = (lsi_isa)isa;
+            c->device->dnnl = dnnl != 0;
+            convolve(c, 1);
+            LST_CHECK(ls_context_finish(c, NULL) == LS_OK);
+            lsi_device_pool_stats(c->device, &allocs, &near);
+            convolve(c, 10000);
+            lsi_device_pool_stats(c->device, &allocs, &far);
+            LST_CHECK(far < 2 * near + 65536);
+            lst_close(c, rt);
+        }
+    }
+}
+
+LST_TEST(a_convolution_without_memory_fails_and_leaks_nothing)
 {
     int failed = 0;
     ls_status st = LS_RESOURCE_EXHAUSTED;
 
-    for (int64_t n = 1; n < 100 && st == LS_RESOURCE_EXHAUSTED; n++) {
+    for (int64_t n = 1; n < 200 && st == LS_RESOURCE_EXHAUSTED; n++) {
         ls_runtime *rt; // a new one each time: what it holds already is not asked for
         ls_context *c = lst_open(&rt);
-        ls_tensor *x = ZEROS(c, LS_SHAPE(1, 4, 4, 8)),
-                  *w = ZEROS(c, LS_SHAPE(3, 3, 8, 1));
         ls_error err = LS_ERROR_INIT;
 
-        c->device->isa = lsi_isa_best(); // the vector kernel
+        c->device->isa = lsi_isa_best(); // the vector kernels
         (void)lsi_alloc_fail_at(n);
-        (void)ls_depthwise_conv2d(c, x, w, NULL, NULL);
+        convolve(c, 3);
         (void)lsi_alloc_fail_at(0);
         st = ls_context_finish(c, &err);
         LST_CHECK(st == LS_OK || st == LS_RESOURCE_EXHAUSTED);
         failed += st != LS_OK;
         lst_close(c, rt);
     }
-    LST_CHECK(st == LS_OK && failed >= 2); // the result and the list of taps at least
+    LST_CHECK(st == LS_OK && failed >= 5); // results, lists of taps, filters cut
 }
 
 LST_MAIN(LST_CASE(every_pixel_reaches_the_windows_it_lies_in),
@@ -319,4 +358,5 @@ LST_MAIN(LST_CASE(every_pixel_reaches_the_windows_it_lies_in),
          LST_CASE(an_empty_batch_gives_an_empty_result_and_zero_gradients),
          LST_CASE(gradients_of_convolutions_agree_with_differences_to_second_order),
          LST_CASE(wrong_images_filters_and_options_are_named),
-         LST_CASE(a_depthwise_step_without_memory_fails_and_leaks_nothing))
+         LST_CASE(a_convolution_takes_no_memory_for_how_far_its_filter_is_spread),
+         LST_CASE(a_convolution_without_memory_fails_and_leaks_nothing))

@@ -126,7 +126,10 @@ static void pad_part(void *arg, int part, int parts)
 {
     const struct patches *p = arg;
     const lsi_conv *from = p->plain, *to = &p->v;
-    const int64_t width = LSI_MIN(from->w, to->w - from->pad[1]) * from->c;
+    // Columns of the padded image that show the image; it starts inside if pad is below
+    // 0.
+    const int64_t left = LSI_MAX(from->pad[1], 0);
+    const int64_t width = LSI_MIN(from->w + from->pad[1], to->w) - left;
     int64_t begin = 0, end = 0;
 
     lsi_team_share(from->n * to->h, 1, part, parts, &begin, &end);
@@ -136,9 +139,10 @@ static void pad_part(void *arg, int part, int parts)
 
         memset(line, 0, (size_t)(to->w * to->c) * sizeof(float));
         if (y >= 0 && y < from->h && width > 0) {
-            memcpy(line + from->pad[1] * from->c,
-                   from->x + (image * from->h + y) * from->w * from->c,
-                   (size_t)width * sizeof(float));
+            memcpy(line + left * from->c,
+                   from->x +
+                       ((image * from->h + y) * from->w + left - from->pad[1]) * from->c,
+                   (size_t)(width * from->c) * sizeof(float));
         }
     }
 }
@@ -222,7 +226,69 @@ static void list_patch_pieces(const struct patches *p)
     }
 }
 
-static ls_status forward(ls_op_call *k, const lsi_conv *v, lsi_gemm *g)
+/*
+ * A convolution without the taps that lie beside the image under every window: a filter
+ * dilated far has them, and images padded for their sake would have no bound. What is
+ * left reaches over three times the image at most.
+ */
+struct trimmed {
+    lsi_conv v;
+    int64_t first[2]; /* row and column of the filter that its own begins with */
+    float *filter;    /* its own */
+};
+
+/* Cuts one axis; at least one tap stays. Returns whether there was anything to cut. */
+static bool trim_axis(int64_t size, int64_t windows, int64_t stride, int64_t dilation,
+                      int64_t *pad, int64_t *taps, int64_t *first)
+{
+    const int64_t reach = (windows - 1) * stride, all = *taps;
+    const int64_t before = LSI_MAX(*pad - reach, 0);
+    const int64_t last = LSI_MIN((size - 1 + *pad) / dilation, all - 1);
+
+    *first = LSI_MIN((before + dilation - 1) / dilation, all - 1);
+    *taps = LSI_MAX(last - *first + 1, 1);
+    *pad -= *first * dilation;
+    return *taps < all;
+}
+
+static bool trim(const lsi_conv *v, struct trimmed *t)
+{
+    lsi_conv *to = &t->v;
+    bool rows = false, columns = false;
+
+    if (conv_is_inside(v)) {
+        return false;
+    }
+    *to = *v;
+    rows = trim_axis(v->h, v->oh, v->stride[0], v->dilation[0], &to->pad[0], &to->kh,
+                     &t->first[0]);
+    columns = trim_axis(v->w, v->ow, v->stride[1], v->dilation[1], &to->pad[1], &to->kw,
+                        &t->first[1]);
+    return rows || columns;
+}
+
+/* The taps that are left, from a whole filter or into one. */
+static void copy_taps(const lsi_conv *v, const struct trimmed *t, float *whole, bool into)
+{
+    const int64_t size = t->v.c * t->v.o;
+
+    for (int64_t tap = 0; tap < t->v.kh * t->v.kw; tap++) {
+        const int64_t y = t->first[0] + tap / t->v.kw, x = t->first[1] + tap % t->v.kw;
+        float *of = whole + (y * v->kw + x) * size, *own = t->filter + tap * size;
+
+        memcpy(into ? of : own, into ? own : of, (size_t)size * sizeof(float));
+    }
+}
+
+static ls_status open_filter(ls_op_call *k, struct trimmed *t)
+{
+    const size_t bytes = (size_t)(t->v.kh * t->v.kw * t->v.c * t->v.o) * sizeof(float);
+
+    t->filter = lsi_device_alloc(k->device, bytes);
+    return t->filter != NULL ? LS_OK : lsi_fail_memory(k->err, "convolution", bytes);
+}
+
+static ls_status forward_all(ls_op_call *k, const lsi_conv *v, lsi_gemm *g)
 {
     struct patches p = {0};
     lsi_walk walk = {.step = 1};
@@ -243,6 +309,25 @@ static ls_status forward(ls_op_call *k, const lsi_conv *v, lsi_gemm *g)
     g->a = (lsi_matrix){.data = p.v.x, .walk = &walk};
     st = LSI_SIMD(gemm_run)(k, g, 1, NULL, NULL);
     lsi_device_free(k->device, p.memory);
+    return st;
+}
+
+static ls_status forward(ls_op_call *k, const lsi_conv *v, lsi_gemm *g)
+{
+    struct trimmed t = {0};
+    ls_status st = LS_OK;
+
+    if (!trim(v, &t)) {
+        return forward_all(k, v, g);
+    }
+    st = open_filter(k, &t);
+    if (st == LS_OK) {
+        copy_taps(v, &t, k->in[1]->data, false);
+        g->k = t.v.kh * t.v.kw * t.v.c;
+        g->b.data = t.filter;
+        st = forward_all(k, &t.v, g);
+        lsi_device_free(k->device, t.filter);
+    }
     return st;
 }
 
@@ -273,7 +358,7 @@ ls_status LSI_SIMD(conv2d)(ls_op_call *k)
     return forward(k, &v, &g);
 }
 
-static ls_status filter_grad(ls_op_call *k, const lsi_conv *v, lsi_gemm *g)
+static ls_status filter_grad_all(ls_op_call *k, const lsi_conv *v, lsi_gemm *g)
 {
     struct patches p = {0};
     lsi_walk walk = {.step = v->stride[1] * v->c};
@@ -298,6 +383,27 @@ static ls_status filter_grad(ls_op_call *k, const lsi_conv *v, lsi_gemm *g)
     g->a = (lsi_matrix){.data = p.v.x, .walk = &walk};
     st = LSI_SIMD(gemm_run)(k, g, 1, NULL, NULL);
     lsi_device_free(k->device, p.memory);
+    return st;
+}
+
+/* Weights that no window has on its image have the gradient 0. */
+static ls_status filter_grad(ls_op_call *k, const lsi_conv *v, lsi_gemm *g)
+{
+    struct trimmed t = {0};
+    ls_status st = LS_OK;
+
+    if (!trim(v, &t)) {
+        return filter_grad_all(k, v, g);
+    }
+    st = open_filter(k, &t);
+    if (st == LS_OK) {
+        g->m = t.v.kh * t.v.kw * t.v.c;
+        g->c = t.filter;
+        st = filter_grad_all(k, &t.v, g);
+        memset(k->out[0]->data, 0, (size_t)k->out[0]->count * sizeof(float));
+        copy_taps(v, &t, k->out[0]->data, true);
+        lsi_device_free(k->device, t.filter);
+    }
     return st;
 }
 
