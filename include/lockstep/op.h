@@ -320,7 +320,11 @@ LS_API ls_tensor *ls_log_softmax(ls_context *c, ls_tensor *x);
 LS_API ls_tensor *ls_layer_norm(ls_context *c, ls_tensor *x, ls_tensor *gamma,
                                 ls_tensor *beta, double epsilon);
 
-/* training: moments over all axes but the last, returned (divided by n) if asked for */
+/*
+ * training: moments over all axes but the last, returned (divided by n) if asked for. An
+ * empty part (what the last step may give a replica) has the moments 0, so that a sum
+ * weighted by rows is right; a moving average leaves it out: ls_moving_average().
+ */
 LS_API ls_tensor *ls_batch_norm(ls_context *c, ls_tensor *x, ls_tensor *gamma,
                                 ls_tensor *beta, double epsilon, ls_tensor **mean,
                                 ls_tensor **variance);
@@ -328,6 +332,13 @@ LS_API ls_tensor *ls_batch_norm(ls_context *c, ls_tensor *x, ls_tensor *gamma,
 LS_API ls_tensor *ls_batch_norm_inference(ls_context *c, ls_tensor *x, ls_tensor *gamma,
                                           ls_tensor *beta, ls_tensor *mean,
                                           ls_tensor *variance, double epsilon);
+
+/*
+ * momentum * moving + (1 - momentum) * moment, through which no gradient flows; `moving`
+ * itself if `x`, whose moment it is, has no elements: an empty part changes nothing.
+ */
+LS_API ls_tensor *ls_moving_average(ls_context *c, ls_tensor *moving, ls_tensor *moment,
+                                    ls_tensor *x, double momentum);
 
 /* labels: class numbers, int32 or int64 */
 LS_API ls_tensor *ls_sparse_softmax_cross_entropy(ls_context *c, ls_tensor *logits,
@@ -458,6 +469,7 @@ LS_API void ls_split(ls_context *c, ls_tensor *x, const int64_t *sizes, size_t n
 #define ls_layer_norm(c, ...) LS_PLACED(c, (ls_layer_norm)((c), __VA_ARGS__))
 #define ls_batch_norm(c, ...) LS_PLACED(c, (ls_batch_norm)((c), __VA_ARGS__))
 #define ls_batch_norm_inference(c, ...) LS_PLACED(c, (ls_batch_norm_inference)((c), __VA_ARGS__))
+#define ls_moving_average(c, ...) LS_PLACED(c, (ls_moving_average)((c), __VA_ARGS__))
 #define ls_sparse_softmax_cross_entropy(c, ...) LS_PLACED(c, (ls_sparse_softmax_cross_entropy)((c), __VA_ARGS__))
 #define ls_softmax_cross_entropy(c, ...) LS_PLACED(c, (ls_softmax_cross_entropy)((c), __VA_ARGS__))
 #define ls_sigmoid_cross_entropy(c, ...) LS_PLACED(c, (ls_sigmoid_cross_entropy)((c), __VA_ARGS__))

@@ -363,3 +363,28 @@ ls_tensor *(ls_batch_norm_inference)(ls_context *c, ls_tensor *x, ls_tensor *gam
 
     return ls_op_apply1(c, &lsi_op_batch_norm_inference, in, 5, &at, sizeof at);
 }
+
+ls_tensor *(ls_moving_average)(ls_context *c, ls_tensor *moving, ls_tensor *moment,
+                               ls_tensor *x, double momentum)
+{
+    if (lsi_failed(c)) {
+        return NULL;
+    }
+    if (moving == NULL || moment == NULL || x == NULL) {
+        return ls_context_fail(c, LS_INVALID_ARGUMENT, "moving_average: %s is NULL",
+                               moving == NULL   ? "moving"
+                               : moment == NULL ? "moment"
+                                                : "x");
+    }
+    if (!(momentum >= 0 && momentum <= 1)) {
+        return ls_context_fail(c, LS_INVALID_ARGUMENT,
+                               "moving_average: the momentum %g must lie in [0, 1]",
+                               momentum);
+    }
+    moving = ls_stop_gradient(c, moving);
+    if (x->count == 0) {
+        return moving;
+    }
+    return ls_add(c, times(c, moving, momentum),
+                  times(c, ls_stop_gradient(c, moment), 1 - momentum));
+}

@@ -71,18 +71,41 @@ LST_TEST(a_small_spread_on_a_large_mean_is_not_lost)
     lst_close(c, rt);
 }
 
-LST_TEST(empty_batches_are_normalised_to_empty_ones)
+LST_TEST(an_empty_part_changes_no_moving_average)
+{
+    for (int isa = LSI_ISA_REF; isa <= (int)lsi_isa_best(); isa++) {
+        ls_runtime *rt;
+        ls_context *c = lst_open(&rt);
+        ls_tensor *x = ZEROS(c, LS_SHAPE(0, 3)), *g = ZEROS(c, LS_SHAPE(3));
+        ls_tensor *mean = NULL, *variance = NULL, *old = F32(c, LS_SHAPE(3), 1, 2, 3);
+
+        c->device->isa = (lsi_isa)isa;
+        LST_CHECK(lst_holds(ls_layer_norm(c, x, g, g, 1e-3), LS_SHAPE(0, 3), NULL, 0));
+        LST_CHECK(lst_holds(ls_batch_norm(c, x, g, g, 1e-3, &mean, &variance),
+                            LS_SHAPE(0, 3), NULL, 0));
+        LST_CHECK(lst_holds(mean, LS_SHAPE(3), D(0, 0, 0), 0));
+        LST_CHECK(lst_holds(variance, LS_SHAPE(3), D(0, 0, 0), 0));
+        LST_CHECK(lst_holds(ls_batch_norm_inference(c, x, g, g, g, g, 1e-3),
+                            LS_SHAPE(0, 3), NULL, 0));
+        LST_CHECK(lst_holds(ls_moving_average(c, old, mean, x, 0.9), LS_SHAPE(3),
+                            D(1, 2, 3), 0));
+        lst_close(c, rt);
+    }
+}
+
+LST_TEST(a_moving_average_goes_towards_the_moment)
 {
     ls_runtime *rt;
     ls_context *c = lst_open(&rt);
-    ls_tensor *x = ZEROS(c, LS_SHAPE(0, 3)), *g = ZEROS(c, LS_SHAPE(3)), *mean = NULL;
+    ls_tensor *x = ZEROS(c, LS_SHAPE(2, 2)), *old = F32(c, LS_SHAPE(2), 1, 2);
+    ls_tensor *moment = F32(c, LS_SHAPE(2), 11, -8);
 
-    LST_CHECK(lst_holds(ls_layer_norm(c, x, g, g, 1e-3), LS_SHAPE(0, 3), NULL, 0));
     LST_CHECK(
-        lst_holds(ls_batch_norm(c, x, g, g, 1e-3, &mean, NULL), LS_SHAPE(0, 3), NULL, 0));
-    LST_CHECK(lst_holds(mean, LS_SHAPE(3), D(NAN, NAN, NAN), 0)); // of nothing
-    LST_CHECK(lst_holds(ls_batch_norm_inference(c, x, g, g, g, g, 1e-3), LS_SHAPE(0, 3),
-                        NULL, 0));
+        lst_holds(ls_moving_average(c, old, moment, x, 0.9), LS_SHAPE(2), D(2, 1), 1e-6));
+    (void)ls_moving_average(c, old, moment, x, 1.5);
+    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "the momentum 1.5 must lie in [0, 1]");
+    (void)ls_moving_average(c, old, NULL, x, 0.5);
+    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "moving_average: moment is NULL");
     lst_close(c, rt);
 }
 
@@ -182,6 +205,7 @@ LST_MAIN(LST_CASE(a_layer_norm_centres_and_scales_each_row),
          LST_CASE(a_batch_norm_hands_out_the_moments_of_each_channel),
          LST_CASE(inference_with_the_moments_of_the_batch_repeats_training),
          LST_CASE(a_small_spread_on_a_large_mean_is_not_lost),
-         LST_CASE(empty_batches_are_normalised_to_empty_ones),
+         LST_CASE(an_empty_part_changes_no_moving_average),
+         LST_CASE(a_moving_average_goes_towards_the_moment),
          LST_CASE(gradients_of_norms_agree_with_differences_to_second_order),
          LST_CASE(wrong_operands_are_named))

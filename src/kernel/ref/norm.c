@@ -25,10 +25,13 @@ LSI_INLINE struct moments moments_of(const void *x, struct group g, ls_dtype d)
 {
     struct moments m = {0, 0};
 
+    if (g.count == 0) {
+        return m; // not NaN: weighted by its rows, an empty part adds nothing to a sum
+    }
     for (int64_t i = 0; i < g.count; i++) {
         m.mean += lsi_get(x, d, g.first + i * g.step);
     }
-    m.mean /= (double)g.count; // of nothing: NaN
+    m.mean /= (double)g.count;
     for (int64_t i = 0; i < g.count; i++) {
         const double v = lsi_get(x, d, g.first + i * g.step) - m.mean;
 
