@@ -10,6 +10,8 @@
  *             returns is borrowed and lives as long as its parent. An argument is
  * borrowed for the call; whoever keeps it retains it. Tensors that operations return
  *             belong to the context and live until ls_context_finish().
+ * Getters.    They take NULL, which is what a failed operation returns, and answer 0,
+ *             false or NULL; texts say "None". Nothing has to be checked before the end.
  * Releasing.  Release functions take NULL. Children keep their parents alive: there is no
  *             order in which things must be released.
  * Threads.    An object is used by one thread at a time; retain and release are for any

@@ -76,12 +76,12 @@ void ls_metric_release(ls_metric *m)
 
 const char *ls_metric_name(const ls_metric *m)
 {
-    return m->name;
+    return m != NULL ? m->name : NULL;
 }
 
 ls_variable *ls_metric_variable(const ls_metric *m, size_t i)
 {
-    return i < STATES ? m->state[i] : NULL;
+    return m != NULL && i < STATES ? m->state[i] : NULL;
 }
 
 static bool is_usable(ls_context *c, const ls_metric *m)

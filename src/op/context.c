@@ -106,7 +106,7 @@ bool lsi_context_keep(ls_context *c, void *object, void (*release)(void *object)
 
 bool lsi_context_aborted(ls_context *c)
 {
-    if (atomic_load_explicit(&c->aborted, memory_order_relaxed)) {
+    if (c != NULL && atomic_load_explicit(&c->aborted, memory_order_relaxed)) {
         (void)ls_context_fail(c, LS_ABORTED, "aborted from another thread");
     }
     return lsi_failed(c);
@@ -214,7 +214,7 @@ ls_tensor *ls_here(ls_context *c, ls_tensor *t, const char *file, int line)
 
 ls_device *ls_context_device(const ls_context *c)
 {
-    return c->device;
+    return c != NULL ? c->device : NULL;
 }
 
 ls_context *ls_context_at(ls_context *c, const char *file, int line)

@@ -326,20 +326,22 @@ void(ls_optimizer_minimize)(ls_context *c, ls_optimizer *o, ls_tape *tape,
 
 double ls_optimizer_learning_rate(const ls_optimizer *o)
 {
-    return o->learning_rate;
+    return o != NULL ? o->learning_rate : 0;
 }
 
 void ls_optimizer_set_learning_rate(ls_optimizer *o, double rate)
 {
-    o->learning_rate = rate;
+    if (o != NULL) {
+        o->learning_rate = rate;
+    }
 }
 
 int64_t ls_optimizer_iterations(const ls_optimizer *o)
 {
-    return o->iterations;
+    return o != NULL ? o->iterations : 0;
 }
 
 const char *ls_optimizer_name(const ls_optimizer *o)
 {
-    return o->name;
+    return o != NULL ? o->name : NULL;
 }

@@ -122,10 +122,10 @@ ls_status lsi_optimizer_slots(ls_optimizer *o, ls_variable *v, size_t *cursor,
 ls_variable *ls_optimizer_slot(const ls_optimizer *o, const ls_variable *v,
                                const char *name)
 {
-    const lsi_slots *s = lsi_optimizer_find(o, v, NULL);
-    const size_t n = lsi_optimizer_slot_count(o);
+    const lsi_slots *s = o != NULL ? lsi_optimizer_find(o, v, NULL) : NULL;
+    const size_t n = s != NULL ? lsi_optimizer_slot_count(o) : 0;
 
-    for (size_t i = 0; s != NULL && name != NULL && i < n; i++) {
+    for (size_t i = 0; name != NULL && i < n; i++) {
         if (strcmp(o->ops->slots[i], name) == 0) {
             return s->slot[i];
         }

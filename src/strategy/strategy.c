@@ -98,32 +98,34 @@ ls_status lsi_strategy_create(const lsi_strategy_ops *ops, ls_device **devices, 
 
 const char *ls_strategy_name(const ls_strategy *s)
 {
-    return s->ops->name;
+    return s != NULL ? s->ops->name : NULL;
 }
 
 int ls_strategy_replicas(const ls_strategy *s)
 {
-    return s->replicas;
+    return s != NULL ? s->replicas : 0;
 }
 
 size_t ls_strategy_worker_devices(const ls_strategy *s)
 {
-    return (size_t)s->local;
+    return s != NULL ? (size_t)s->local : 0;
 }
 
 ls_device *ls_strategy_worker_device(const ls_strategy *s, size_t i)
 {
-    return i < (size_t)s->local ? s->devices[i] : NULL;
+    return i < ls_strategy_worker_devices(s) ? s->devices[i] : NULL;
 }
 
 size_t ls_strategy_parameter_devices(const ls_strategy *s)
 {
-    return s->ops->kind == LSI_CENTRAL_STORAGE ? 1 : (size_t)s->local;
+    return s != NULL && s->ops->kind == LSI_CENTRAL_STORAGE
+               ? 1
+               : ls_strategy_worker_devices(s);
 }
 
 ls_device *ls_strategy_parameter_device(const ls_strategy *s, size_t i)
 {
-    if (s->ops->kind == LSI_CENTRAL_STORAGE) {
+    if (s != NULL && s->ops->kind == LSI_CENTRAL_STORAGE) {
         return i == 0 ? s->parameter_device : NULL;
     }
     return ls_strategy_worker_device(s, i);
@@ -131,11 +133,16 @@ ls_device *ls_strategy_parameter_device(const ls_strategy *s, size_t i)
 
 void ls_strategy_traits_of(const ls_strategy *s, ls_strategy_traits *out)
 {
-    const size_t size = LSI_MIN(out->struct_size, sizeof *out);
-    ls_strategy_traits traits = s->ops->traits;
+    ls_strategy_traits traits = {0};
 
+    if (out == NULL) {
+        return;
+    }
+    if (s != NULL) {
+        traits = s->ops->traits;
+    }
     traits.struct_size = out->struct_size;
-    memcpy(out, &traits, size);
+    memcpy(out, &traits, LSI_MIN(out->struct_size, sizeof *out));
 }
 
 bool ls_strategy_created(const ls_strategy *s, const ls_variable *v)

@@ -40,8 +40,8 @@ int64_t ls_shape_count(const ls_shape *shape)
 
 bool ls_shape_equal(const ls_shape *a, const ls_shape *b)
 {
-    if (a->ndim != b->ndim) {
-        return false;
+    if (a == NULL || b == NULL || a->ndim != b->ndim) {
+        return a == b;
     }
     for (int i = 0; i < a->ndim; i++) {
         if (a->dims[i] != b->dims[i]) {
@@ -56,6 +56,10 @@ char *ls_shape_text(const ls_shape *shape, char *buf, size_t size)
     size_t at = 0;
 
     if (size == 0) {
+        return buf;
+    }
+    if (shape == NULL) {
+        (void)snprintf(buf, size, "None");
         return buf;
     }
     if (shape->ndim < 0 || shape->ndim > LS_MAX_DIMS) {

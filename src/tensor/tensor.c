@@ -449,45 +449,47 @@ ls_status ls_tensor_wrap(ls_device *device, ls_dtype dtype, ls_shape shape,
 
 ls_dtype ls_tensor_dtype(const ls_tensor *t)
 {
-    return (ls_dtype)t->dtype;
+    return t != NULL ? (ls_dtype)t->dtype : (ls_dtype)0;
 }
 
 int ls_tensor_ndim(const ls_tensor *t)
 {
-    return t->ndim;
+    return t != NULL ? t->ndim : 0;
 }
 
 int64_t ls_tensor_dim(const ls_tensor *t, int axis)
 {
     int a;
 
-    return lsi_axis(axis, t->ndim, &a) ? t->dims[a] : -1;
+    return t != NULL && lsi_axis(axis, t->ndim, &a) ? t->dims[a] : -1;
 }
 
 ls_shape ls_tensor_shape(const ls_tensor *t)
 {
-    ls_shape s;
+    ls_shape s = {0};
 
-    s.ndim = t->ndim;
-    for (int i = 0; i < LS_MAX_DIMS; i++) {
-        s.dims[i] = i < t->ndim ? t->dims[i] : 0;
+    if (t != NULL) {
+        s.ndim = t->ndim;
+        for (int i = 0; i < LS_MAX_DIMS; i++) {
+            s.dims[i] = i < t->ndim ? t->dims[i] : 0;
+        }
     }
     return s;
 }
 
 int64_t ls_tensor_count(const ls_tensor *t)
 {
-    return t->count;
+    return t != NULL ? t->count : 0;
 }
 
 size_t ls_tensor_bytes(const ls_tensor *t)
 {
-    return (size_t)t->count * ls_dtype_size((ls_dtype)t->dtype);
+    return t != NULL ? (size_t)t->count * ls_dtype_size((ls_dtype)t->dtype) : 0;
 }
 
 ls_device *ls_tensor_device(const ls_tensor *t)
 {
-    return t->device;
+    return t != NULL ? t->device : NULL;
 }
 
 const void *ls_tensor_data(const ls_tensor *t)

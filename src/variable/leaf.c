@@ -238,6 +238,10 @@ size_t ls_variable_text(ls_variable *v, char *buf, size_t size)
     size_t length = 0;
     int n;
 
+    if (v == NULL) {
+        n = snprintf(buf, size, "None");
+        return n > 0 ? (size_t)n : 0;
+    }
     if (v->kind == LSI_PLAIN) {
         return plain_text(v, buf, size);
     }

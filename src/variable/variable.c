@@ -149,46 +149,52 @@ void ls_variable_release(ls_variable *v)
 
 const char *ls_variable_name(const ls_variable *v)
 {
-    return v->name;
+    return v != NULL ? v->name : NULL;
 }
 
 ls_dtype ls_variable_dtype(const ls_variable *v)
 {
-    return v->dtype;
+    return v != NULL ? v->dtype : (ls_dtype)0;
 }
 
 ls_shape ls_variable_shape(const ls_variable *v)
 {
-    return v->shape;
+    return v != NULL ? v->shape : (ls_shape){0};
 }
 
 bool ls_variable_trainable(const ls_variable *v)
 {
-    return v->trainable;
+    return v != NULL && v->trainable;
 }
 
 ls_synchronization ls_variable_synchronization(const ls_variable *v)
 {
-    return v->synchronization;
+    return v != NULL ? v->synchronization : LS_SYNC_AUTO;
 }
 
 ls_aggregation ls_variable_aggregation(const ls_variable *v)
 {
-    return v->aggregation;
+    return v != NULL ? v->aggregation : LS_AGGREGATE_NONE;
 }
 
 ls_device *ls_variable_device(const ls_variable *v)
 {
-    return v->device;
+    return v != NULL ? v->device : NULL;
 }
 
 size_t ls_variable_components(const ls_variable *v)
 {
+    if (v == NULL) {
+        return 0;
+    }
     return v->kind == LSI_PLAIN ? 1 : (size_t)v->components;
 }
 
 ls_variable *ls_variable_component(const ls_variable *v, size_t i)
 {
+    if (v == NULL) {
+        return NULL;
+    }
     if (v->kind == LSI_PLAIN) {
         return i == 0 ? (ls_variable *)v : NULL; // NOLINT: a getter of the handle itself
     }
@@ -197,11 +203,14 @@ ls_variable *ls_variable_component(const ls_variable *v, size_t i)
 
 ls_variable *ls_variable_container(ls_variable *v)
 {
-    return v->container != NULL ? v->container : v;
+    return v != NULL && v->container != NULL ? v->container : v;
 }
 
 ls_strategy *ls_variable_strategy(const ls_variable *v)
 {
+    if (v == NULL) {
+        return NULL;
+    }
     return v->strategy != NULL ? v->strategy : ls_default_strategy();
 }
 
