@@ -37,6 +37,14 @@ typedef struct ls_spec ls_spec; /* what elements look like */
 #define LS_AUTOTUNE (-1)   /* parallelism: choose and adapt */
 #define LS_SHARD_HINT (-1) /* shard: filled in when the dataset is distributed */
 
+/*
+ * How many operators may stand above each other, datasets that are made of elements
+ * included, and how deep a spec may be nested. A deeper one is LS_INVALID_ARGUMENT: asking
+ * it for an element would need more than a stack of 8 MiB. Many datasets one after the
+ * other are a flat_map or an interleave over a dataset of their names, not a chain.
+ */
+enum { LS_DATASET_MAX_DEPTH = 4096 };
+
 /* ---- specs ---- */
 
 typedef enum ls_spec_kind {

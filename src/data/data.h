@@ -19,6 +19,7 @@ struct ls_spec {
     ls_spec_kind kind;
     ls_dtype dtype;
     int ndim; /* -1: unknown */
+    int depth; /* 1: a leaf */
     int64_t dims[LS_MAX_DIMS];
     size_t size;
     char **keys; /* of a dict, sorted */
@@ -161,6 +162,7 @@ struct ls_dataset {
     const lsi_dataset_ops *ops;
     ls_dataset **inputs; /* retained */
     int ninputs;
+    int depth;     /* 1: a source; at most LS_DATASET_MAX_DEPTH */
     ls_spec *spec; /* retained; NULL: failed */
     int64_t cardinality;
     ls_data_options options; /* merged, from the inputs down */
@@ -173,11 +175,15 @@ struct ls_dataset {
 
 /*
  * A node of `size` bytes (at least sizeof(ls_dataset)) over inputs, whose references it
- * takes over; a failure of an input is its own. NULL: out of memory (and the inputs are
- * released). Options are merged from the inputs.
+ * takes over; a failure of an input is its own, and so is a graph that is too deep: then
+ * the node has no inputs. NULL: out of memory (and the inputs are released). Options are
+ * merged from the inputs.
  */
 ls_dataset *lsi_dataset_new(const lsi_dataset_ops *ops, size_t size,
                             ls_dataset *const *inputs, int ninputs);
+
+/* A node that holds a value: datasets in it count as if they stood below. */
+void lsi_dataset_hold(ls_dataset *d, const ls_value *v);
 
 /* What `more` says; what it leaves at its default says nothing. */
 void lsi_options_merge(ls_data_options *into, const ls_data_options *more);
@@ -219,6 +225,15 @@ ls_dataset *lsi_dataset_clone(const ls_dataset *d);
 ls_status lsi_iterator_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
                            lsi_iterator **out, ls_error *err);
 ls_status lsi_dataset_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err);
+
+/*
+ * For operators that make datasets of elements: iterates one inside of others that are
+ * `around` deep together. lsi_iterate_depth() tells an iterator that is being made how
+ * deep the datasets are that it belongs to.
+ */
+ls_status lsi_dataset_iterate_inside(ls_dataset *d, int around, lsi_iterator **out,
+                                     ls_error *err);
+int lsi_iterate_depth(const ls_dataset *d);
 void lsi_iterator_close(lsi_iterator *it); /* NULL is allowed */
 
 /* An iterator with one input: the struct, zeroed, and the iterator of input 0. */

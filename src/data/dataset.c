@@ -46,6 +46,57 @@ void lsi_dataset_note(ls_dataset *d, uint64_t parameter)
     d->print = mix(d->print, parameter);
 }
 
+static ls_dataset *too_deep(ls_dataset *d)
+{
+    return lsi_dataset_fail(d, LS_INVALID_ARGUMENT, LS_KIND_OP,
+                            "%s: more than %d datasets stand above each other; instead "
+                            "of a chain of so many, make one dataset of what differs and "
+                            "flat_map or interleave it",
+                            d->ops->kind, LS_DATASET_MAX_DEPTH);
+}
+
+/* The depth of the datasets in a value; 0: there are none. */
+static int depth_of(const ls_value *v)
+{
+    const ls_dataset *d = ls_value_as_dataset(v);
+    int depth = d != NULL ? d->depth : 0;
+
+    for (size_t i = 0; i < ls_value_size(v); i++) {
+        depth = LSI_MAX(depth, depth_of(ls_value_child(v, i)));
+    }
+    return depth;
+}
+
+void lsi_dataset_hold(ls_dataset *d, const ls_value *v)
+{
+    d->depth = LSI_MAX(d->depth, 1 + depth_of(v));
+    if (d->depth > LS_DATASET_MAX_DEPTH) {
+        (void)too_deep(d);
+    }
+}
+
+/* What the inputs say about a new node: a failure, the depth, the options. */
+static void look_at_inputs(ls_dataset *d)
+{
+    d->depth = 1;
+    for (int i = 0; i < d->ninputs; i++) {
+        const ls_dataset *input = d->inputs[i];
+
+        if (input == NULL) {
+            (void)lsi_dataset_fail(d, LS_RESOURCE_EXHAUSTED, LS_KIND_OP,
+                                   "%s: there was no memory for its input", d->ops->kind);
+        } else if (input->status != LS_OK) {
+            (void)lsi_dataset_fail_with(d, &input->error);
+        } else {
+            d->depth = LSI_MAX(d->depth, 1 + input->depth);
+            lsi_options_merge(&d->options, &input->options);
+        }
+    }
+    if (d->depth > LS_DATASET_MAX_DEPTH) {
+        (void)too_deep(d);
+    }
+}
+
 ls_dataset *lsi_dataset_new(const lsi_dataset_ops *ops, size_t size,
                             ls_dataset *const *inputs, int ninputs)
 {
@@ -68,14 +119,12 @@ ls_dataset *lsi_dataset_new(const lsi_dataset_ops *ops, size_t size,
     d->stateful = ops->stateful;
     for (int i = 0; i < ninputs; i++) {
         held[i] = inputs[i];
-        if (inputs[i] == NULL) {
-            (void)lsi_dataset_fail(d, LS_RESOURCE_EXHAUSTED, LS_KIND_OP,
-                                   "%s: there was no memory for its input", ops->kind);
-        } else if (inputs[i]->status != LS_OK) {
-            (void)lsi_dataset_fail_with(d, &inputs[i]->error);
-        } else {
-            lsi_options_merge(&d->options, &inputs[i]->options);
-        }
+    }
+    look_at_inputs(d);
+    if (d->status != LS_OK) { // nobody asks them: a chain of failures is never deep
+        release_inputs(held, ninputs);
+        d->ninputs = 0;
+        d->depth = 1;
     }
     return d;
 }

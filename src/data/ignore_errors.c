@@ -9,25 +9,31 @@
 
 enum { PATIENCE = 100000 }; // the same failure so often in a row is no element's
 
+/* Failures stand here and not on the stack, on which iterators stand above each other. */
+struct careless {
+    lsi_unary unary;
+    ls_error why, last;
+};
+
 static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
 {
-    ls_error why = LS_ERROR_INIT, last = LS_ERROR_INIT;
-    int same = 0;
+    struct careless *c = (struct careless *)it;
+    int same = -1; // none yet
 
     for (;;) {
-        const ls_status st = lsi_iterator_next(((lsi_unary *)it)->input, out, &why);
+        const ls_status st = lsi_iterator_next(c->unary.input, out, &c->why);
 
         if (st == LS_OK || st == LS_OUT_OF_RANGE) {
             return st;
         }
-        same = strcmp(why.message, last.message) == 0 ? same + 1 : 0;
+        same = same >= 0 && strcmp(c->why.message, c->last.message) == 0 ? same + 1 : 0;
         if (st == LS_RESOURCE_EXHAUSTED || same == PATIENCE) {
-            return lsi_fail_again(err, &why);
+            return lsi_fail_again(err, &c->why);
         }
         if (same == 0) {
-            lsi_log(LS_LOG_WARNING, "an element is left out: %s", why.message);
+            lsi_log(LS_LOG_WARNING, "an element is left out: %s", c->why.message);
         }
-        last = why;
+        c->last = c->why;
     }
 }
 
@@ -46,7 +52,12 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     static const lsi_iterator_ops ops = {
         .next = next, .save = save, .restore = restore, .close = lsi_unary_close};
 
-    return lsi_unary_new(&ops, sizeof(lsi_unary), d, out, err);
+    const ls_status st = lsi_unary_new(&ops, sizeof(struct careless), d, out, err);
+
+    if (st == LS_OK) {
+        ((struct careless *)*out)->why = (ls_error)LS_ERROR_INIT;
+    }
+    return st;
 }
 
 static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)

@@ -23,6 +23,7 @@ struct interleave {
     size_t live;   // slots that are not empty
     size_t at;     // the cursor
     int64_t taken; // of this visit
+    int depth;     // of the datasets that it belongs to
 };
 
 static void advance(struct interleave *il)
@@ -74,7 +75,7 @@ static ls_status open_slot(struct interleave *il, struct slot *s, ls_value *elem
         d = ls_dataset_prefetch(d, ahead);
     }
     if (st == LS_OK) {
-        st = lsi_dataset_iterate(d, &s->it, err);
+        st = lsi_dataset_iterate_inside(d, il->depth, &s->it, err);
     }
     ls_dataset_release(d);
     if (st != LS_OK) {
@@ -344,6 +345,7 @@ ls_status lsi_interleave_iterate(ls_dataset *d, lsi_iterator **out, ls_error *er
 
     if (st == LS_OK) {
         ((struct interleave *)*out)->node = (const lsi_interleave_node *)d;
+        ((struct interleave *)*out)->depth = lsi_iterate_depth(d);
     }
     return st;
 }

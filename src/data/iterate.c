@@ -24,6 +24,34 @@ ls_status lsi_dataset_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     return st == LS_OK ? d->ops->iterate(d, out, err) : st;
 }
 
+static _Thread_local int depth; // of the datasets around the one being iterated, and it
+
+int lsi_iterate_depth(const ls_dataset *d)
+{
+    return LSI_MAX(depth, d->depth);
+}
+
+ls_status lsi_dataset_iterate_inside(ls_dataset *d, int around, lsi_iterator **out,
+                                     ls_error *err)
+{
+    const int before = depth;
+    ls_status st = ls_dataset_status(d, err);
+
+    if (st != LS_OK) {
+        return st;
+    }
+    if (d->depth > LS_DATASET_MAX_DEPTH - around) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "a function made a dataset that is %d deep inside of others that "
+                        "are %d deep: together that is more than %d",
+                        d->depth, around, LS_DATASET_MAX_DEPTH);
+    }
+    depth = around + d->depth;
+    st = d->ops->iterate(d, out, err);
+    depth = before;
+    return st;
+}
+
 void lsi_iterator_close(lsi_iterator *it)
 {
     if (it == NULL) {

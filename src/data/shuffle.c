@@ -21,6 +21,7 @@ struct shuffle_iterator {
     lsi_seeds pair;
     lsi_philox draw;
     lsi_held_buffer buffer;
+    lsi_held drawn[LSI_HELD_AT_ONCE]; // not on the stack: it is for many iterators
 };
 
 static lsi_seeds next_pair(struct shuffle *node)
@@ -50,8 +51,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
 static ls_status fill_some(struct shuffle_iterator *s, lsi_rows *rows, int64_t want,
                            int64_t *got, ls_error *err)
 {
-    lsi_held drawn[LSI_HELD_AT_ONCE];
-    ls_error lost = LS_ERROR_INIT;
+    lsi_held *drawn = s->drawn;
     ls_status st = LS_OK, added = LS_OK;
     size_t n = lsi_held_draw_strings(&s->buffer, &s->draw, (size_t)want, drawn);
 
@@ -60,10 +60,10 @@ static ls_status fill_some(struct shuffle_iterator *s, lsi_rows *rows, int64_t w
         n += st == LS_OK;
     }
     if (n > 0) {
-        added = lsi_held_add(&s->buffer, drawn, n, rows, &lost);
+        added = lsi_held_add(&s->buffer, drawn, n, rows, err);
         *got += added == LS_OK ? (int64_t)n : 0;
     }
-    return added == LS_OK ? st : lsi_fail_again(err, &lost);
+    return added == LS_OK ? st : added; // which is told then
 }
 
 static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,

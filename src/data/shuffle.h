@@ -29,6 +29,7 @@ typedef struct lsi_held_buffer {
     bool over;          /* the input */
     ls_error late;      /* what came behind `ahead`; code LS_OK: nothing */
     lsi_rows *arriving; /* lead strings to the sink */
+    size_t *places;     /* of strings being drawn; not on the stack, which is for many */
 } lsi_held_buffer;
 
 /* `b` is zeroed. lsi_held_close() also after a failure. */

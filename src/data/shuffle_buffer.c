@@ -65,21 +65,15 @@ static ls_status arrive(lsi_sink *self, const ls_string *strings, size_t n, ls_e
 /* Asks the input for `n` strings; the end and a failure are noted. */
 static void ask(lsi_held_buffer *b, int64_t n)
 {
-    ls_error why = LS_ERROR_INIT, lost = LS_ERROR_INIT;
     int64_t got = 0;
-    ls_status st = lsi_iterator_fill(b->input, b->arriving, n, &got, &why);
-    const ls_status added = lsi_rows_finish(b->arriving, &lost);
+    const ls_status st = lsi_iterator_fill(b->input, b->arriving, n, &got, &b->late);
 
+    b->late.code = LS_OK; // an end may have said something, too
+    if (lsi_rows_finish(b->arriving, &b->late) == LS_OK) {
+        b->over = st == LS_OUT_OF_RANGE;
+        b->late.code = b->over ? LS_OK : st;
+    }
     lsi_store_settle();
-    if (added != LS_OK) {
-        b->late = lost;
-        return;
-    }
-    b->over = st == LS_OUT_OF_RANGE;
-    if (st != LS_OK && !b->over) {
-        b->late = why;
-        b->late.code = st;
-    }
 }
 
 /* Asks for what the next `draws` draws need. */
@@ -189,7 +183,7 @@ ls_status lsi_held_draw(lsi_held_buffer *b, lsi_philox *g, lsi_held *out, ls_err
 size_t lsi_held_draw_strings(lsi_held_buffer *b, lsi_philox *g, size_t want,
                              lsi_held *out)
 {
-    size_t places[LSI_HELD_AT_ONCE], n = 0, first;
+    size_t *places = b->places, n = 0, first;
 
     if (b->kind != LSI_HELD_STRINGS) {
         return 0;
@@ -316,7 +310,8 @@ ls_status lsi_held_open(lsi_held_buffer *b, lsi_iterator *input, int64_t size,
     } else if (holds_strings(d->spec)) {
         b->kind = LSI_HELD_STRINGS;
         b->sink.add = arrive;
-        st = lsi_store_create(&b->sink.store, err);
+        b->places = lsi_alloc(LSI_HELD_AT_ONCE, sizeof *b->places);
+        st = b->places != NULL ? lsi_store_create(&b->sink.store, err) : no_room(b, err);
         if (st == LS_OK) {
             st = lsi_rows_create_sink(d->spec, &b->sink, &b->arriving, err);
         }
@@ -347,6 +342,7 @@ void lsi_held_close(lsi_held_buffer *b)
     lsi_buffer_release(b->memory);
     lsi_rows_release(b->arriving);
     lsi_store_release(b->sink.store);
+    lsi_free(b->places);
 }
 
 /* ---- saving: strings as the elements that they are ---- */

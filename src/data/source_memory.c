@@ -242,6 +242,7 @@ static ls_dataset *hold(const lsi_dataset_ops *ops, ls_value *value)
     if (lsi_element_of(value, true, &((struct memory *)made)->value, &err) != LS_OK) {
         return lsi_dataset_fail_with(made, &err);
     }
+    lsi_dataset_hold(made, ((struct memory *)made)->value);
     return made;
 }
 
@@ -367,6 +368,7 @@ ls_dataset *lsi_dataset_keep(ls_value *const *elements, size_t n, ls_spec *spec)
     }
     for (size_t i = 0; i < n; i++) {
         node->elements[i] = ls_value_retain(elements[i]);
+        lsi_dataset_hold(made, elements[i]);
     }
     node->n = n;
     return lsi_dataset_done(made, LS_OK, ls_spec_retain(spec), (int64_t)n, NULL);

@@ -19,6 +19,7 @@ static ls_spec *make(ls_spec_kind kind, size_t n, ls_error *err)
     atomic_init(&s->refs, 1);
     s->kind = kind;
     s->size = n;
+    s->depth = 1;
     return s;
 }
 
@@ -106,11 +107,19 @@ static ls_spec *over(ls_spec_kind kind, ls_spec *const *items, size_t n, ls_stat
                                 "spec: item %zu of %zu is NULL", i, n);
             return NULL;
         }
+        if (items[i]->depth >= LS_DATASET_MAX_DEPTH) {
+            (void)lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                                "spec: item %zu of %zu is nested %d deep already, which "
+                                "is the most",
+                                i, n, items[i]->depth);
+            return NULL;
+        }
     }
     s = make(kind, n, err);
     *st = s != NULL ? LS_OK : LS_RESOURCE_EXHAUSTED;
     for (size_t i = 0; s != NULL && i < n; i++) {
         s->child[i] = ls_spec_retain(items[i]);
+        s->depth = LSI_MAX(s->depth, 1 + items[i]->depth);
     }
     return s;
 }

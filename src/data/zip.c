@@ -4,6 +4,7 @@
 struct zip_iterator {
     lsi_iterator base;
     bool over;
+    ls_error why; // of a later input; not on the stack, which is for many iterators
     lsi_iterator *inputs[];
 };
 
@@ -17,13 +18,12 @@ static ls_status pull(struct zip_iterator *z, ls_value **items, ls_error *err)
     ls_status st = LS_OK;
 
     for (int i = 0; i < n; i++) {
-        ls_error why = LS_ERROR_INIT;
-        const ls_status one = lsi_iterator_next(z->inputs[i], &items[i], &why);
+        const ls_status one =
+            lsi_iterator_next(z->inputs[i], &items[i], st == LS_OK ? err : &z->why);
 
         if (one == LS_OUT_OF_RANGE) {
             z->over = true;
         } else if (one != LS_OK && st == LS_OK) {
-            (void)lsi_fail_again(err, &why);
             st = one;
         }
     }
@@ -91,6 +91,9 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     lsi_iterator *it = NULL;
     ls_status st = lsi_iterator_new(&ops, size, d, &it, err);
 
+    if (st == LS_OK) {
+        ((struct zip_iterator *)it)->why = (ls_error)LS_ERROR_INIT;
+    }
     for (int i = 0; i < d->ninputs && st == LS_OK; i++) {
         st = lsi_dataset_iterate(d->inputs[i], &((struct zip_iterator *)it)->inputs[i],
                                  err);
