@@ -9,7 +9,6 @@ struct counted {
 struct counted_iterator {
     lsi_unary unary;
     int64_t seen;
-    bool told; // that there are too few or too many; the end is the end then
 };
 
 static ls_status other(int64_t want, const char *how, int64_t seen, ls_error *err)
@@ -27,8 +26,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     ls_value *element = NULL;
     const ls_status st = lsi_iterator_next(c->unary.input, &element, err);
 
-    if (st == LS_OUT_OF_RANGE && c->seen != want && !c->told) {
-        c->told = true;
+    if (st == LS_OUT_OF_RANGE && c->seen != want) { // also when it is asked again
         return other(want, "only", c->seen, err);
     }
     if (st != LS_OK) {
@@ -37,7 +35,6 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     c->seen++;
     if (want != LS_INFINITE && c->seen > want) {
         ls_value_release(element);
-        c->told = true;
         return other(want, "at least", c->seen, err);
     }
     *out = element;
@@ -49,7 +46,7 @@ static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
     struct counted_iterator *c = (struct counted_iterator *)it;
 
     lsi_write_u64(w, (uint64_t)c->seen);
-    lsi_write_bool(w, c->told);
+    lsi_write_bool(w, false); // keeps its place: positions of earlier versions have it
     return lsi_iterator_save(c->unary.input, w, err);
 }
 
@@ -57,10 +54,11 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
 {
     struct counted_iterator *c = (struct counted_iterator *)it;
     uint64_t seen = 0;
+    bool unused = false;
     ls_status st = lsi_read_count(r, INT64_MAX / 2, &seen, err);
 
     if (st == LS_OK) {
-        st = lsi_read_bool(r, &c->told, err);
+        st = lsi_read_bool(r, &unused, err);
     }
     if (st != LS_OK) {
         return st;

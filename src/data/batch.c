@@ -113,9 +113,10 @@ static ls_dataset *build(ls_dataset *d, int64_t size, bool exact)
         return made;
     }
     if (size <= 0) {
-        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                                "batch: a size of %lld; a batch has at least one element",
-                                (long long)size);
+        // TensorFlow meets a negative number as the size of an axis first
+        return lsi_dataset_fail(
+            made, LS_INVALID_ARGUMENT, exact && size < 0 ? LS_KIND_VALUE : LS_KIND_OP,
+            "batch: a size of %lld; a batch has at least one element", (long long)size);
     }
     node->size = size;
     node->exact = exact;

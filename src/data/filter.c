@@ -27,7 +27,7 @@ static ls_status judge(struct filter *f, ls_value *element, bool *keep, ls_error
     if (t == NULL || ls_tensor_dtype(t) != LS_BOOL || ls_tensor_ndim(t) != 0) {
         lsi_text text = t != NULL ? lsi_text_of(t) : (lsi_text){"no tensor"};
 
-        st = lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
+        st = lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                            "filter: the predicate gives a bool scalar, this one gave %s",
                            text.s);
     } else {

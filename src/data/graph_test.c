@@ -121,6 +121,86 @@ LST_TEST(D92_what_does_not_go_together_is_an_invalid_argument)
     LST_CHECK(lst_gives(ls_dataset_skip(lst_range(3), -1), ""));
 }
 
+/* Whether a dataset fails as TensorFlow's builder does: with this exception. */
+static bool raises(ls_dataset *d, const char *python)
+{
+    ls_error err = LS_ERROR_INIT;
+    const bool same = ls_dataset_status(d, &err) == LS_INVALID_ARGUMENT &&
+                      strcmp(ls_error_python(&err), python) == 0;
+
+    if (!same) {
+        (void)fprintf(stderr, "  gave   %s: %s\n", ls_error_python(&err), err.message);
+    }
+    ls_dataset_release(d);
+    return same;
+}
+
+static ls_dataset *cycle(int64_t inputs, int64_t block, int parallel)
+{
+    ls_interleave_options o = LS_INTERLEAVE_OPTIONS_INIT;
+
+    o.cycle = inputs;
+    o.block = block;
+    o.parallel = parallel;
+    return ls_dataset_interleave(lst_range(5), (ls_dataset_fn)NULL, NULL, &o);
+}
+
+/* TensorFlow 2.21's answers, asked one by one. */
+LST_TEST(a_bad_argument_is_the_exception_that_it_is_in_tensorflow)
+{
+    static const char *const op = "InvalidArgumentError", *const value = "ValueError";
+    const int64_t bad[] = {0, -5};
+    ls_read_options files = LS_READ_OPTIONS_INIT;
+    ls_tensor *vector = NULL, *number = NULL;
+
+    for (size_t i = 0; i < LSI_COUNT_OF(bad); i++) {
+        const int64_t n = bad[i];
+
+        LST_CHECK(raises(ls_dataset_batch(lst_range(5), n), op));
+        LST_CHECK(raises(ls_dataset_batch_exact(lst_range(5), n), n < 0 ? value : op));
+        LST_CHECK(
+            raises(ls_dataset_padded_batch(lst_range(5), n, NULL, NULL, 0, false), op));
+        LST_CHECK(raises(ls_dataset_window(lst_range(5), n, 1, 1, false), op));
+        LST_CHECK(raises(ls_dataset_window(lst_range(5), 2, n, 1, false), op));
+        LST_CHECK(raises(ls_dataset_window(lst_range(5), 2, 1, n, false), op));
+        LST_CHECK(raises(ls_dataset_shuffle(lst_range(5), n, 1), op));
+        LST_CHECK(raises(ls_dataset_shard(lst_range(5), n, 0), op));
+    }
+    LST_CHECK(raises(ls_dataset_shuffle(lst_range(5), -1, 1), op));
+    LST_CHECK(raises(ls_dataset_shard(lst_range(5), 3, 3), op));
+    LST_CHECK(raises(ls_dataset_shard(lst_range(5), 3, -1), op));
+    LST_CHECK(raises(ls_dataset_range(0, 5, 0), op));
+    LST_CHECK(raises(ls_dataset_prefetch(lst_range(5), -5), op));
+    LST_CHECK(raises(ls_dataset_prefetch(lst_range(5), -2), op));
+    LST_CHECK(raises(cycle(-5, 1, 0), op));
+    LST_CHECK(raises(cycle(2, -1, 0), op));
+    LST_CHECK(raises(cycle(2, 1, -5), op));
+    LST_CHECK(raises(cycle(2, 1, 4), op));
+    LST_CHECK(raises(ls_dataset_zip(NULL, 0), op));
+    files.parallel = -2;
+    LST_CHECK(raises(ls_dataset_tfrecord_files((const char *[]){"a"}, 1, &files), op));
+    LST_CHECK(
+        raises(ls_dataset_list_files((const char *[]){"/nowhere/*"}, 1, true, NULL), op));
+    LST_CHECK(raises(ls_dataset_unbatch(lst_range(5)), value));
+    LST_CHECK(
+        raises(ls_dataset_rebatch(lst_range(5), (const int64_t[]){2}, 1, false), value));
+    LST_CHECK(raises(ls_dataset_sample(NULL, 0, NULL, NULL, false), value));
+    LST_CHECK(raises(ls_dataset_choose(NULL, 0, lst_range(5), false), value));
+    LST_CHECK(
+        raises(ls_dataset_concatenate(lst_range(5), zip(lst_range(1), lst_range(2))),
+               "TypeError"));
+    LST_OK(ls_tensor_create(NULL, LS_I64, LS_SHAPE(2), NULL, &vector, NULL));
+    LST_OK(ls_tensor_create(NULL, LS_F32, LS_SCALAR, NULL, &number, NULL));
+    LST_CHECK(
+        raises(ls_dataset_padded_batch(lst_range(5), 2, NULL, &vector, 1, false), value));
+    LST_CHECK(raises(ls_dataset_padded_batch(lst_range(5), 2, NULL, &number, 1, false),
+                     "TypeError"));
+    ls_tensor_release(vector);
+    ls_tensor_release(number);
+    LST_CHECK(lst_gives(ls_dataset_take(lst_range(3), -5), "0 1 2"));
+    LST_CHECK(lst_gives(ls_dataset_skip(lst_range(3), -5), ""));
+}
+
 LST_TEST(a_batch_that_must_be_full_leaves_the_rest_out)
 {
     LST_CHECK(lst_gives(ls_dataset_batch_exact(lst_range(5), 2), "[0 1] [2 3]"));
@@ -438,15 +518,25 @@ LST_TEST(a_failure_that_comes_back_for_ever_is_not_ignored)
     ls_dataset_release(d);
 }
 
-LST_TEST(a_promised_number_of_elements_is_checked)
+/* The first four answers. */
+static bool begins(ls_dataset *d, const char *want)
 {
-    LST_CHECK(lst_gives(ls_dataset_assert_cardinality(lst_range(2), 2), "0 1"));
-    LST_CHECK(lst_gives(ls_dataset_assert_cardinality(lst_range(2), 3),
-                        "0 1 !FAILED_PRECONDITION"));
-    LST_CHECK(lst_gives(ls_dataset_assert_cardinality(lst_range(1), LS_INFINITE),
-                        "0 !FAILED_PRECONDITION"));
-    LST_CHECK(lst_gives(ls_dataset_assert_cardinality(lst_range(3), 2),
-                        "0 1 !FAILED_PRECONDITION"));
+    lst_text t = {{0}, 0};
+
+    lst_put_events(&t, d, 4);
+    ls_dataset_release(d);
+    return lst_same(&t, want);
+}
+
+LST_TEST(a_promised_number_of_elements_is_checked_and_the_failure_stays)
+{
+    LST_CHECK(begins(ls_dataset_assert_cardinality(lst_range(2), 2), "0 1"));
+    LST_CHECK(begins(ls_dataset_assert_cardinality(lst_range(2), 3),
+                     "0 1 !FAILED_PRECONDITION !FAILED_PRECONDITION ..."));
+    LST_CHECK(begins(ls_dataset_assert_cardinality(lst_range(2), LS_INFINITE),
+                     "0 1 !FAILED_PRECONDITION !FAILED_PRECONDITION ..."));
+    LST_CHECK(begins(ls_dataset_assert_cardinality(lst_range(3), 2),
+                     "0 1 !FAILED_PRECONDITION !FAILED_PRECONDITION ..."));
 }
 
 LST_TEST(an_endless_repeat_of_nothing_ends)
@@ -520,6 +610,7 @@ LST_TEST(batches_know_their_size_and_others_none)
 LST_MAIN(LST_CASE(D88_cardinality_follows_from_that_of_the_inputs),
          LST_CASE(a_range_counts_up_and_down),
          LST_CASE(D92_what_does_not_go_together_is_an_invalid_argument),
+         LST_CASE(a_bad_argument_is_the_exception_that_it_is_in_tensorflow),
          LST_CASE(a_batch_that_must_be_full_leaves_the_rest_out),
          LST_CASE(D92_a_concatenation_knows_the_sizes_that_both_have),
          LST_CASE(D92_a_batch_of_unequal_elements_fails_and_the_next_one_goes_on),
@@ -535,7 +626,7 @@ LST_MAIN(LST_CASE(D88_cardinality_follows_from_that_of_the_inputs),
          LST_CASE(after_a_failure_every_operator_goes_on_with_the_next_element),
          LST_CASE(an_endless_repeat_ends_with_the_first_pass_that_gives_nothing),
          LST_CASE(a_failure_that_comes_back_for_ever_is_not_ignored),
-         LST_CASE(a_promised_number_of_elements_is_checked),
+         LST_CASE(a_promised_number_of_elements_is_checked_and_the_failure_stays),
          LST_CASE(an_endless_repeat_of_nothing_ends),
          LST_CASE(a_failure_while_building_waits_for_the_iterator),
          LST_CASE(options_travel_down_and_a_default_never_overrides),

@@ -152,19 +152,19 @@ static int64_t choose_slots(int parallel)
 static ls_dataset *check_options(ls_dataset *made, const ls_interleave_options *o)
 {
     if (o->cycle < LS_AUTOTUNE || o->block < 0) {
-        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
                                 "interleave: %lld inputs in turn, %lld elements a visit: "
                                 "both are positive, or 0 to let the library choose",
                                 (long long)o->cycle, (long long)o->block);
     }
     if (o->parallel < LS_AUTOTUNE) {
-        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
                                 "interleave: %d inputs read at once; 0 is none ahead, "
                                 "LS_AUTOTUNE lets the library choose",
                                 o->parallel);
     }
     if (o->cycle > 0 && o->parallel > o->cycle) {
-        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
                                 "interleave: %d inputs read at once, but only %lld are "
                                 "visited in turn; parallel is at most cycle",
                                 o->parallel, (long long)o->cycle);

@@ -388,11 +388,12 @@ static ls_status set_padding(struct target *t, size_t k, ls_tensor *padding,
     if (padding == NULL) {
         return LS_OK;
     }
-    if (ls_tensor_ndim(padding) != 0 ||
-        (t->dtype != 0 && ls_tensor_dtype(padding) != t->dtype)) {
+    const bool scalar = ls_tensor_ndim(padding) == 0;
+    if (!scalar || (t->dtype != 0 && ls_tensor_dtype(padding) != t->dtype)) {
         lsi_text text = lsi_text_of(padding);
 
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT,
+                             scalar ? LS_KIND_TYPE : LS_KIND_VALUE,
                              "padded_batch: component %zu is padded with %s; it takes a "
                              "scalar of its own dtype",
                              k, text.s);
@@ -531,7 +532,7 @@ ls_dataset *ls_dataset_padded_batch(ls_dataset *d, int64_t size, ls_spec *const 
         return made;
     }
     if (size <= 0) {
-        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
                                 "padded_batch: a size of %lld; a batch has at least one "
                                 "element",
                                 (long long)size);

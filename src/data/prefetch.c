@@ -267,7 +267,7 @@ ls_dataset *ls_dataset_prefetch(ls_dataset *d, int64_t buffer)
         return made;
     }
     if (buffer < LS_AUTOTUNE) {
-        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
                                 "prefetch: a buffer of %lld elements; 0 reads nothing "
                                 "ahead, LS_AUTOTUNE lets the library choose",
                                 (long long)buffer);

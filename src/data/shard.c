@@ -143,7 +143,7 @@ static ls_dataset *build(ls_dataset *d, int64_t shards, int64_t index, bool requ
         return made;
     }
     if (shards != LS_SHARD_HINT && (shards <= 0 || index < 0 || index >= shards)) {
-        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
                                 "shard: index %lld of %lld shards; there must be at "
                                 "least one shard, and the index lies from 0 to one less "
                                 "than their number",

@@ -213,7 +213,7 @@ static ls_dataset *build(ls_dataset *d, int64_t buffer, lsi_seeds pair, bool sam
         return made;
     }
     if (buffer != LS_UNKNOWN_SIZE && buffer <= 0) {
-        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
                                 "shuffle: a buffer of %lld elements; it holds at least "
                                 "one, or -2 for the whole input",
                                 (long long)buffer);

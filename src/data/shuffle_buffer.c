@@ -82,10 +82,9 @@ static void prepare(lsi_held_buffer *b, int64_t draws)
     while (!b->over && b->late.code == LS_OK) {
         const int64_t have = (int64_t)(b->live + b->ahead);
         // a buffer may be as large as can be counted: `have` goes away first
-        const int64_t need = b->size < 0 ? AT_ONCE
-                             : b->size - have > AT_ONCE
-                                 ? AT_ONCE
-                                 : b->size - have + draws - 1;
+        const int64_t need = b->size < 0                ? AT_ONCE
+                             : b->size - have > AT_ONCE ? AT_ONCE
+                                                        : b->size - have + draws - 1;
 
         if (need <= 0) {
             break;

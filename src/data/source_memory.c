@@ -146,8 +146,8 @@ ls_dataset *ls_dataset_range(int64_t begin, int64_t end, int64_t step)
         return made;
     }
     if (step == 0) {
-        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                                "range: the step is 0; it must lead somewhere");
+        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
+                                "range: step must not be 0");
     }
     node->begin = begin;
     node->step = step;

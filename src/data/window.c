@@ -289,13 +289,13 @@ ls_dataset *ls_dataset_window(ls_dataset *d, int64_t size, int64_t shift, int64_
         return made;
     }
     if (size <= 0 || shift <= 0 || stride <= 0) {
-        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
                                 "window: size %lld, shift %lld and stride %lld are to be "
                                 "positive, each of them",
                                 (long long)size, (long long)shift, (long long)stride);
     }
     if (size - 1 > (INT64_MAX - 1) / stride) {
-        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
                                 "window: %lld elements at a stride of %lld are more than "
                                 "can be counted",
                                 (long long)size, (long long)stride);

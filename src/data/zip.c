@@ -165,7 +165,7 @@ ls_dataset *ls_dataset_zip(ls_dataset **ds, size_t n)
         for (size_t i = 0; ds != NULL && i < n; i++) {
             ls_dataset_release(ds[i]);
         }
-        return lsi_dataset_failed(LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+        return lsi_dataset_failed(LS_INVALID_ARGUMENT, LS_KIND_OP,
                                   "zip: %zu datasets; give between 1 and %d", n,
                                   INT16_MAX);
     }
