@@ -7,7 +7,9 @@
  *
  * In replica functions of a strategy every replica makes the same call with its own
  * gradients: they are summed over the replicas, never averaged, and the step is taken and
- * counted once. In the strategy's cross-replica context a step is refused.
+ * counted once. Another optimizer, other variables or another order on one of them is
+ * LS_INVALID_ARGUMENT on all, and so is a gradient that is missing or sparse on one only.
+ * In the strategy's cross-replica context a step is refused.
  *
  * Threads: one at a time, replicas of a strategy aside; retain and release any.
  */

@@ -75,10 +75,6 @@ struct ls_optimizer {
     bool nesterov;
     ls_optimizer_shared shared;
     _Atomic int64_t iterations;
-    lsi_optimizer_turn turn; /* of a replicated step: replica 0 writes it, all read it */
-    lsi_buffer **fresh;      /* one a variable of that step: its new elements, which all
-                                replicas      fill together; NULL: each updates its own copy */
-    size_t fresh_room;
     double initial; /* what slots begin with */
     lsi_slot_make make_slot;
     void *make_user;

@@ -99,7 +99,6 @@ void ls_optimizer_release(ls_optimizer *o)
         }
         ls_variable_release(o->slots[i].of);
     }
-    lsi_free(o->fresh);
     lsi_free(o->slots);
     lsi_free(o);
 }
@@ -223,8 +222,12 @@ ls_status lsi_optimizer_update_copies(ls_context *c, const ls_optimizer *o,
 /* A list of gradients for the time of a call; NULL: the context has failed. */
 static ls_tensor **borrow_list(ls_context *c, size_t n)
 {
-    ls_tensor **list = lsi_device_alloc(c->device, (n + 1) * sizeof(ls_tensor *));
+    size_t bytes;
+    ls_tensor **list = NULL;
 
+    if (lsi_mul_size(n, sizeof(ls_tensor *), &bytes)) {
+        list = lsi_device_alloc(c->device, LSI_MAX(bytes, 1));
+    }
     if (list == NULL) {
         (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for %zu gradients",
                               n);

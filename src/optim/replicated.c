@@ -11,59 +11,152 @@
 
 #include <string.h>
 
-/* Which gradients there are, as a number that must be the same on all replicas. */
-static uint64_t pattern(ls_tensor *const *grads, size_t n)
+/*
+ * What one replica shows to the others. It lives until the run ends: they may look at it
+ * after this replica has failed. The rest of the lists is for itself.
+ */
+struct shown {
+    const ls_optimizer *optimizer;
+    uint64_t hash; /* of the variables and of which gradients there are */
+    size_t n;
+    ls_variable **vars;
+    ls_tensor **grads; /* retained */
+    bool held;         /* ... still */
+
+    /* Replica 0's, for all, when the second meeting has come together. */
+    lsi_optimizer_turn turn;
+    lsi_buffer *
+        *fresh; /* new elements, which all fill together; NULL: each its own copy */
+
+    ls_tensor **rest;    /* gradients that are not applied together */
+    ls_tensor **scratch; /* 2 n */
+    lsi_buffer **mine;
+};
+
+static const struct shown *shown_by(const lsi_offers *m, int r)
 {
-    uint64_t hash = UINT64_C(14695981039346656037);
+    return m->all[r];
+}
 
-    for (size_t i = 0; i < n; i++) {
-        const unsigned kind = grads[i] == NULL ? 0 : grads[i]->values == NULL ? 1 : 2;
+/* 0: missing, 1: dense, 2: sparse. */
+static unsigned kind_of(const ls_tensor *g)
+{
+    return g == NULL ? 0 : g->values == NULL ? 1 : 2;
+}
 
-        hash = (hash ^ kind) * UINT64_C(1099511628211);
+static uint64_t hash_of(const struct shown *s)
+{
+    uint64_t hash = UINT64_C(14695981039346656037) ^ s->n;
+
+    for (size_t i = 0; i < s->n; i++) {
+        hash = (hash ^ (uint64_t)(uintptr_t)s->vars[i]) * UINT64_C(1099511628211);
+        hash = (hash ^ kind_of(s->grads[i])) * UINT64_C(1099511628211);
     }
     return hash;
 }
 
-/* What the replicas show each other: all[r] is the gradients of replica r. */
-struct meeting {
-    void *few[LSI_MAX_SHARED];
-    void **all;
-    int peers;
-};
-
-static bool open_meeting(ls_context *c, const ls_optimizer *o, struct meeting *m)
+/* Gradients are held as long as others may read them, memory that came to nothing too. */
+static void let_go(struct shown *s)
 {
-    m->peers = lsi_replica_peers(c);
-    m->all =
-        m->peers <= LSI_MAX_SHARED ? m->few : lsi_alloc((size_t)m->peers, sizeof(void *));
-    if (m->all == NULL) {
-        (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for %s", o->name);
+    for (size_t i = 0; s->held && i < s->n; i++) {
+        ls_tensor_release(s->grads[i]);
     }
-    return m->all != NULL;
+    s->held = false;
 }
 
-static void close_meeting(struct meeting *m)
+static void release_shown(void *object)
 {
-    if (m->all != m->few) {
-        lsi_free(m->all);
+    struct shown *s = object;
+
+    let_go(s);
+    for (size_t i = 0; i < s->n; i++) {
+        lsi_buffer_release(s->fresh[i]);
     }
+}
+
+/* NULL: the context has failed. */
+static struct shown *show(ls_context *c, const ls_optimizer *o, ls_tensor *const *grads,
+                          ls_variable *const *vars, size_t n)
+{
+    enum { LISTS = 7 };
+    size_t bytes;
+    struct shown *s = NULL;
+
+    if (!lsi_mul_size(n, LISTS * sizeof(void *), &bytes) ||
+        !lsi_add_size(bytes, sizeof *s, &bytes)) {
+        return (struct shown *)(void *)ls_context_fail(
+            c, LS_INVALID_ARGUMENT, "%s: %zu variables are too many", o->name, n);
+    }
+    s = lsi_show_room(c, bytes);
+    if (s == NULL) {
+        return NULL;
+    }
+    s->optimizer = o;
+    s->n = n;
+    s->vars = (ls_variable **)(void *)(s + 1);
+    s->grads = (ls_tensor **)(void *)(s->vars + n);
+    s->fresh = (lsi_buffer **)(void *)(s->grads + n);
+    s->rest = (ls_tensor **)(void *)(s->fresh + n);
+    s->scratch = s->rest + n;
+    s->mine = (lsi_buffer **)(void *)(s->scratch + 2 * n);
+    s->held = true;
+    for (size_t i = 0; i < n; i++) {
+        s->vars[i] = vars[i];
+        s->grads[i] = ls_tensor_retain(grads[i]);
+    }
+    s->hash = hash_of(s);
+    return lsi_context_keep(c, s, release_shown) ? s : NULL;
+}
+
+/* What replica r gives otherwise than replica 0. */
+static void tell_difference(ls_context *c, const struct shown *a, int r,
+                            const struct shown *b)
+{
+    static const char *const kinds[] = {"no gradient", "a gradient", "a sparse gradient"};
+    size_t i = 0;
+
+    if (a->optimizer != b->optimizer || a->n != b->n) {
+        (void)ls_context_fail(c, LS_INVALID_ARGUMENT,
+                              "apply_gradients: replica 0 gives %zu variables to %s, "
+                              "replica %d %zu to %s%s; every replica makes the same call",
+                              a->n, a->optimizer->name, r, b->n, b->optimizer->name,
+                              a->optimizer != b->optimizer ? ", another optimizer" : "");
+        return;
+    }
+    while (i + 1 < a->n && a->vars[i] == b->vars[i] &&
+           kind_of(a->grads[i]) == kind_of(b->grads[i])) {
+        i++;
+    }
+    (void)ls_context_fail(c, LS_INVALID_ARGUMENT,
+                          "%s: at %zu replica 0 gives '%s' with %s, replica %d '%s' with "
+                          "%s; every replica gives the same variables in the same order",
+                          a->optimizer->name, i, a->vars[i]->name,
+                          kinds[kind_of(a->grads[i])], r, b->vars[i]->name,
+                          kinds[kind_of(b->grads[i])]);
+}
+
+static bool agree(ls_context *c, const lsi_offers *m)
+{
+    const struct shown *first = shown_by(m, 0);
+
+    for (int r = 1; r < m->n; r++) {
+        const struct shown *other = shown_by(m, r);
+
+        if (other->optimizer != first->optimizer || other->n != first->n ||
+            other->hash != first->hash) {
+            tell_difference(c, first, r, other);
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Waits for everybody without looking at what they show. */
-static bool wait_for_all(ls_context *c, const struct meeting *m, uint64_t why)
+static bool wait_for_all(ls_context *c, uint64_t why)
 {
-    struct meeting other = {.peers = m->peers};
-    bool ok;
+    lsi_offers nothing;
 
-    other.all = m->peers <= LSI_MAX_SHARED ? other.few
-                                           : lsi_alloc((size_t)m->peers, sizeof(void *));
-    if (other.all == NULL) {
-        (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for a meeting");
-        return false;
-    }
-    ok = lsi_meet(c, "apply_gradients", why, NULL, other.all);
-    close_meeting(&other);
-    return ok;
+    return lsi_offers_meet(c, "apply_gradients", why, NULL, &nothing);
 }
 
 /* ---- what replica 0 decides ---- */
@@ -89,9 +182,9 @@ static bool clips(const ls_optimizer *o)
 }
 
 static bool can_share(const ls_optimizer *o, const ls_variable *v, const lsi_slots *slots,
-                      const struct meeting *m, size_t i)
+                      const lsi_offers *m, size_t i)
 {
-    if (m->peers > LSI_MAX_SHARED || clips(o) || !is_shared(v, false)) {
+    if (m->n > LSI_MAX_SHARED || clips(o) || !is_shared(v, false)) {
         return false;
     }
     for (size_t k = 0; k < lsi_optimizer_slot_count(o); k++) {
@@ -99,75 +192,42 @@ static bool can_share(const ls_optimizer *o, const ls_variable *v, const lsi_slo
             return false;
         }
     }
-    for (int r = 0; r < m->peers; r++) {
-        ls_tensor *const *grads = m->all[r];
-
-        if (grads[i] == NULL || grads[i]->values != NULL) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static ls_status make_room(ls_optimizer *o, size_t n, ls_error *err)
-{
-    lsi_buffer **grown;
-
-    if (n <= o->fresh_room) {
-        return LS_OK;
-    }
-    grown = lsi_realloc(o->fresh, o->fresh_room, n, sizeof(lsi_buffer *));
-    if (grown == NULL) {
-        return lsi_fail_memory(err, o->name, n * sizeof(lsi_buffer *));
-    }
-    o->fresh = grown;
-    o->fresh_room = n;
-    return LS_OK;
+    return shown_by(m, 0)->grads[i]->values == NULL;
 }
 
 /* Slots, the numbers of the step, and memory for what is updated together. */
-static ls_status plan(ls_optimizer *o, const struct meeting *m, ls_variable *const *vars,
-                      size_t n, ls_error *err)
+static ls_status plan(ls_optimizer *o, const lsi_offers *m, struct shown *mine,
+                      ls_error *err)
 {
-    ls_tensor *const *grads = m->all[0];
     size_t cursor = 0;
-    ls_status st = lsi_optimizer_make_slots(o, grads, vars, n, err);
+    ls_status st = lsi_optimizer_make_slots(o, mine->grads, mine->vars, mine->n, err);
 
-    if (st == LS_OK) {
-        st = make_room(o, n, err);
-    }
-    for (size_t i = 0; i < n && st == LS_OK; i++) {
-        const ls_variable *v = vars[i];
+    for (size_t i = 0; i < mine->n && st == LS_OK; i++) {
+        const ls_variable *v = mine->vars[i];
 
-        o->fresh[i] = NULL;
-        if (grads[i] != NULL &&
+        if (mine->grads[i] != NULL &&
             can_share(o, v, lsi_optimizer_find(o, v, &cursor), m, i)) {
             const size_t bytes = (size_t)v->count * ls_dtype_size(v->dtype);
 
-            o->fresh[i] = lsi_buffer_new(v->device, bytes);
-            st = o->fresh[i] == NULL ? lsi_fail_memory(err, v->name, bytes) : LS_OK;
-        }
-        for (size_t k = 0; st != LS_OK && k < i; k++) {
-            lsi_buffer_release(o->fresh[k]);
-            o->fresh[k] = NULL;
+            mine->fresh[i] = lsi_buffer_new(v->device, bytes);
+            st = mine->fresh[i] == NULL ? lsi_fail_memory(err, v->name, bytes) : LS_OK;
         }
     }
     if (st == LS_OK) {
-        lsi_optimizer_prepare(o, &o->turn);
-        lsi_optimizer_advance(o);
+        lsi_optimizer_prepare(o, &mine->turn);
     }
     return st;
 }
 
 /* ---- updating together ---- */
 
-static void update_share(const ls_optimizer *o, const struct meeting *m, int index,
+static void update_share(const ls_optimizer *o, const lsi_offers *m, int index,
                          ls_variable *v, const lsi_slots *slots, lsi_buffer *fresh,
                          size_t i)
 {
     const void *grads[LSI_MAX_SHARED];
     const ls_variable *own = v->component[index];
-    lsi_step whole = {.dtype = v->dtype, .optimizer = o, .turn = &o->turn};
+    lsi_step whole = {.dtype = v->dtype, .optimizer = o, .turn = &shown_by(m, 0)->turn};
     int64_t begin, end;
 
     whole.n = (size_t)v->count;
@@ -177,41 +237,43 @@ static void update_share(const ls_optimizer *o, const struct meeting *m, int ind
     for (size_t k = 0; k < lsi_optimizer_slot_count(o); k++) {
         whole.slot[k] = slots->slot[k]->component[index]->buffer->data;
     }
-    for (int r = 0; r < m->peers; r++) {
-        ls_tensor *const *theirs = m->all[r];
-
-        grads[r] = theirs[i]->data;
+    for (int r = 0; r < m->n; r++) {
+        grads[r] = shown_by(m, r)->grads[i]->data;
     }
     whole.g = grads[0];
-    lsi_team_share(v->count, 64, index, m->peers, &begin, &end);
-    lsi_optimizer_update_share(&whole, grads, m->peers, begin, end);
+    lsi_team_share(v->count, 64, index, m->n, &begin, &end);
+    lsi_optimizer_update_share(&whole, grads, m->n, begin, end);
 }
 
-/* Fills this replica's share and takes a reference to what all fill, into `mine`. */
-static void update_together(const ls_optimizer *o, const struct meeting *m, int index,
-                            ls_variable *const *vars, size_t n, lsi_buffer **mine)
+/* Fills this replica's share and takes a reference to what all fill. */
+static void update_together(const ls_optimizer *o, const lsi_offers *m, int index,
+                            struct shown *mine)
 {
+    lsi_buffer *const *fresh = shown_by(m, 0)->fresh;
     size_t cursor = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        mine[i] = NULL;
-        if (o->fresh[i] != NULL) {
-            mine[i] = index == 0 ? o->fresh[i] : lsi_buffer_retain(o->fresh[i]);
-            update_share(o, m, index, vars[i], lsi_optimizer_find(o, vars[i], &cursor),
-                         mine[i], i);
+    for (size_t i = 0; i < mine->n; i++) {
+        if (fresh[i] != NULL) {
+            mine->mine[i] = lsi_buffer_retain(fresh[i]);
+            update_share(o, m, index, mine->vars[i],
+                         lsi_optimizer_find(o, mine->vars[i], &cursor), fresh[i], i);
         }
     }
 }
 
-static void commit(ls_variable *const *vars, size_t n, int index, lsi_buffer **mine,
-                   bool whole)
+/* `whole`: everybody has filled its share; otherwise the variables stay as they were. */
+static void commit(struct shown *mine, int index, bool whole)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (mine[i] != NULL && whole) {
-            lsi_buffer_release(vars[i]->component[index]->buffer);
-            vars[i]->component[index]->buffer = mine[i];
+    for (size_t i = 0; i < mine->n; i++) {
+        if (mine->mine[i] != NULL && whole) {
+            lsi_buffer_release(mine->vars[i]->component[index]->buffer);
+            mine->vars[i]->component[index]->buffer = mine->mine[i];
         } else {
-            lsi_buffer_release(mine[i]);
+            lsi_buffer_release(mine->mine[i]);
+        }
+        if (whole) { // replica 0's own reference; the others have none
+            lsi_buffer_release(mine->fresh[i]);
+            mine->fresh[i] = NULL;
         }
     }
 }
@@ -276,93 +338,78 @@ static bool one_copy(const ls_variable *v)
 }
 
 /* What is left in `rest` is summed, clipped and applied to this replica's copies. */
-static void update_apart(ls_context *c, ls_optimizer *o, ls_tensor **rest,
-                         ls_variable *const *vars, size_t n, int index, ls_tensor **list)
+static void update_apart(ls_context *c, ls_optimizer *o, const lsi_optimizer_turn *turn,
+                         struct shown *mine, int index)
 {
     ls_error e = LS_ERROR_INIT;
 
-    if (sum_gradients(c, rest, n, list) && !o->shared.keras3) {
-        lsi_clip(c, o, rest, n);
+    if (sum_gradients(c, mine->rest, mine->n, mine->scratch) && !o->shared.keras3) {
+        lsi_clip(c, o, mine->rest, mine->n);
     }
-    for (size_t i = 0; i < n && index != 0; i++) {
-        if (one_copy(vars[i])) {
-            rest[i] = NULL;
+    for (size_t i = 0; i < mine->n && index != 0; i++) {
+        if (one_copy(mine->vars[i])) {
+            mine->rest[i] = NULL;
         }
     }
-    if (!lsi_failed(c) &&
-        lsi_optimizer_update_copies(c, o, &o->turn, rest, vars, n, index, &e) != LS_OK) {
+    if (!lsi_failed(c) && lsi_optimizer_update_copies(c, o, turn, mine->rest, mine->vars,
+                                                      mine->n, index, &e) != LS_OK) {
         (void)lsi_context_error(c, &e);
     }
-}
-
-/* Pointers that live until the run ends: others look at them whatever happens here. */
-struct lists {
-    ls_tensor **shown;   /* the gradients, as the others see them */
-    ls_tensor **rest;    /* those that are not applied together */
-    ls_tensor **scratch; /* 2 n */
-    lsi_buffer **mine;
-};
-
-static bool make_lists(ls_context *c, ls_tensor *const *grads, size_t n, struct lists *l)
-{
-    const int64_t bytes = (int64_t)((5 * n + 1) * sizeof(void *));
-    const ls_shape shape = LS_SHAPE(bytes);
-    ls_tensor *block = lsi_context_tensor(c, LS_U8, &shape);
-
-    if (block == NULL) {
-        return false;
-    }
-    l->shown = block->data;
-    l->rest = l->shown + n;
-    l->scratch = l->rest + n;
-    l->mine = (lsi_buffer **)(void *)(l->scratch + 2 * n);
-    memcpy(l->shown, grads, n * sizeof(ls_tensor *));
-    return true;
 }
 
 /* Everybody has come. */
-static void apply(ls_context *c, ls_optimizer *o, const struct meeting *m,
-                  const struct lists *l, ls_variable *const *vars, size_t n)
+static void apply(ls_context *c, ls_optimizer *o, const lsi_offers *m, struct shown *mine)
 {
     const int index = lsi_replica_of(c)->index;
+    const struct shown *first = shown_by(m, 0);
     ls_error e = LS_ERROR_INIT;
     size_t left = 0;
+    bool whole;
 
-    if (index == 0 && plan(o, m, vars, n, &e) != LS_OK) {
+    if (index == 0 && plan(o, m, mine, &e) != LS_OK) {
         (void)lsi_context_error(c, &e);
         return; // whoever waits is told by the end of this replica
     }
-    if (!wait_for_all(c, m, 1)) {
+    if (!wait_for_all(c, 1)) {
         return;
     }
-    update_together(o, m, index, vars, n, l->mine);
-    for (size_t i = 0; i < n; i++) {
-        l->rest[i] = o->fresh[i] != NULL ? NULL : l->shown[i];
-        left += l->rest[i] != NULL;
+    update_together(o, m, index, mine);
+    for (size_t i = 0; i < mine->n; i++) {
+        mine->rest[i] = first->fresh[i] != NULL ? NULL : mine->grads[i];
+        left += mine->rest[i] != NULL;
     }
     if (left > 0) {
-        update_apart(c, o, l->rest, vars, n, index, l->scratch);
+        update_apart(c, o, &first->turn, mine, index);
     }
-    commit(vars, n, index, l->mine, !lsi_failed(c) && wait_for_all(c, m, 2));
+    if (index == 0 && !lsi_failed(c)) { // who goes on first may ask for it at once
+        lsi_optimizer_advance(o);
+    }
+    whole = !lsi_failed(c);
+    if (whole && !wait_for_all(c, 2)) {
+        whole = false;
+        o->iterations -= index == 0;
+    }
+    commit(mine, index, whole);
+    if (whole) {
+        let_go(mine);
+    }
 }
 
 void lsi_optimizer_apply_replicated(ls_context *c, ls_optimizer *o, ls_tensor **grads,
                                     ls_variable *const *vars, size_t n)
 {
     const uint16_t recording = c->recording;
-    struct meeting m;
-    struct lists l;
+    struct shown *mine;
+    lsi_offers m;
 
     if (o->shared.keras3) {
         lsi_clip(c, o, grads, n);
     }
-    if (lsi_failed(c) || !make_lists(c, grads, n, &l) || !open_meeting(c, o, &m)) {
-        return;
-    }
-    if (lsi_meet(c, "apply_gradients", pattern(grads, n), l.shown, m.all)) {
+    mine = lsi_failed(c) ? NULL : show(c, o, grads, vars, n);
+    if (mine != NULL && lsi_offers_meet(c, "apply_gradients", 0, mine, &m) &&
+        agree(c, &m)) {
         c->recording = 0;
-        apply(c, o, &m, &l, vars, n);
+        apply(c, o, &m, mine);
         c->recording = recording;
     }
-    close_meeting(&m);
 }

@@ -1,0 +1,185 @@
+/* Steps on replicas: that agree, that do not, and that run out of memory. */
+#include "optim/optim.h"
+#include "replica/replica_test.h"
+
+enum { REPLICAS = 2, VARIABLES = 3, SIZE = 100 };
+
+typedef enum mistake {
+    NONE,
+    OTHER_VARIABLE,
+    OTHER_ORDER,
+    OTHER_COUNT,
+    NO_GRADIENT,
+    SPARSE_GRADIENT,
+    OTHER_DTYPE,
+    OTHER_OPTIMIZER,
+    MISTAKES
+} mistake;
+
+struct model {
+    mirror m;
+    ls_variable *v[VARIABLES]; // the last one has other elements
+    ls_optimizer *o[2];
+    mistake mistake;
+    int who; // which replica makes it
+    ls_error seen[REPLICAS];
+};
+
+static void make_variables(struct model *m)
+{
+    ls_error e = LS_ERROR_INIT;
+
+    LST_OK(ls_scope_enter(m->m.s, &e));
+    for (int i = 0; i < VARIABLES; i++) {
+        ls_variable_options opts = LS_VARIABLE_OPTIONS_INIT;
+        const char *const names[] = {"a", "b", "long"};
+        const int64_t dims[] = {i < 2 ? SIZE : 1000 * SIZE};
+        ls_tensor *t = NULL;
+
+        opts.name = names[i];
+        LST_OK(ls_tensor_create(NULL, LS_F32, ls_shape_of(1, dims), NULL, &t, &e));
+        LST_OK(ls_variable_create(t, &opts, &m->v[i], &e));
+        ls_tensor_release(t);
+    }
+    ls_scope_exit(m->m.s);
+}
+
+static void make_model(struct model *m, bool adam, bool sequential)
+{
+    *m = (struct model){.m = mirror_of(REPLICAS, sequential),
+                        .seen = {LS_ERROR_INIT, LS_ERROR_INIT}};
+    make_variables(m);
+    for (int i = 0; i < 2; i++) {
+        LST_OK(adam ? ls_adam_create(NULL, &m->o[i], NULL)
+                    : ls_sgd_create(NULL, &m->o[i], NULL));
+    }
+}
+
+static void end_model(struct model *m)
+{
+    for (int i = 0; i < VARIABLES; i++) {
+        ls_variable_release(m->v[i]);
+    }
+    ls_optimizer_release(m->o[0]);
+    ls_optimizer_release(m->o[1]);
+    mirror_end(&m->m);
+}
+
+static ls_tensor *ones(ls_context *c, const ls_variable *v)
+{
+    const ls_shape shape = ls_variable_shape(v);
+
+    return lsi_fill(c, ls_variable_dtype(v), &shape, 1);
+}
+
+static ls_tensor *one_row(ls_context *c, const ls_variable *v)
+{
+    const ls_shape shape = ls_variable_shape(v);
+
+    return lsi_context_sparse(c, &shape, ls_constant(c, LS_F32, LS_SHAPE(1), NULL),
+                              ls_constant(c, LS_I64, LS_SHAPE(1), NULL));
+}
+
+/* Both replicas give a and b; one of them makes the mistake. */
+static ls_value *step(ls_context *c, ls_value *args, void *user)
+{
+    struct model *m = user;
+    const int r = ls_replica_id(c);
+    const mistake mine = r == m->who ? m->mistake : NONE;
+    ls_variable *vars[] = {m->v[0], m->v[1]};
+    ls_tensor *grads[2];
+    size_t n = 2;
+
+    (void)args;
+    if (mine == OTHER_VARIABLE) {
+        vars[1] = m->v[2];
+    } else if (mine == OTHER_ORDER) {
+        vars[0] = m->v[1];
+        vars[1] = m->v[0];
+    } else if (mine == OTHER_COUNT) {
+        n = 1;
+    }
+    grads[0] = ones(c, vars[0]);
+    grads[1] = ones(c, vars[1]);
+    if (mine == NO_GRADIENT) {
+        grads[1] = NULL;
+    } else if (mine == SPARSE_GRADIENT) {
+        grads[1] = one_row(c, vars[1]);
+    } else if (mine == OTHER_DTYPE) {
+        grads[1] = ls_cast(c, grads[1], LS_F64);
+    }
+    ls_optimizer_apply(c, m->o[mine == OTHER_OPTIMIZER], grads, vars, n);
+    (void)ls_context_status(c, &m->seen[r]);
+    return NULL;
+}
+
+/* Without allocating anything. */
+static float first_of(const ls_variable *v, size_t copy)
+{
+    return ((const float *)ls_variable_component(v, copy)->buffer->data)[0];
+}
+
+static void check_mistakes(bool adam)
+{
+    static const char *const words[MISTAKES] = {
+        "", "'long'", "'b'", "1 to", "no gradient", "sparse", "float64", "another"};
+    struct model m;
+
+    make_model(&m, adam, false);
+    for (int k = OTHER_VARIABLE; k < MISTAKES; k++) {
+        for (m.who = 0; m.who < REPLICAS; m.who++) {
+            ls_error e = LS_ERROR_INIT;
+
+            if (k == OTHER_COUNT && m.who == 0) {
+                continue; // "2 to" on the other replica
+            }
+            m.mistake = (mistake)k;
+            LST_FAILS(ls_strategy_run(m.m.s, step, NULL, &m, NULL, &e),
+                      LS_INVALID_ARGUMENT, e, words[k]);
+            LST_CHECK(m.seen[0].code == LS_INVALID_ARGUMENT);
+            LST_CHECK(m.seen[1].code == LS_INVALID_ARGUMENT);
+            LST_CHECK(strstr(m.seen[1 - m.who].message, words[k]) != NULL);
+            LST_CHECK(first_of(m.v[0], 0) == 0 && first_of(m.v[0], 1) == 0);
+            LST_CHECK(ls_optimizer_iterations(m.o[0]) == 0);
+        }
+    }
+    m.mistake = NONE;
+    LST_OK(ls_strategy_run(m.m.s, step, NULL, &m, NULL, NULL));
+    LST_CHECK(first_of(m.v[0], 0) < 0 && first_of(m.v[0], 0) == first_of(m.v[0], 1));
+    LST_CHECK(ls_optimizer_iterations(m.o[0]) == 1);
+    end_model(&m);
+}
+
+LST_TEST(replicas_that_give_an_optimizer_different_things_are_told_so_on_all)
+{
+    check_mistakes(false);
+    check_mistakes(true);
+}
+
+static struct model *starved;
+
+static ls_status step_again(ls_error *err)
+{
+    const int64_t before = ls_optimizer_iterations(starved->o[0]);
+    const float was = first_of(starved->v[0], 0);
+    const ls_status st = ls_strategy_run(starved->m.s, step, NULL, starved, NULL, err);
+    const bool counted = ls_optimizer_iterations(starved->o[0]) > before;
+
+    LST_CHECK(counted == (first_of(starved->v[0], 0) != was));
+    LST_CHECK(first_of(starved->v[0], 0) == first_of(starved->v[0], 1));
+    return st;
+}
+
+LST_TEST(a_step_on_replicas_counts_if_and_only_if_it_was_taken)
+{
+    struct model m;
+
+    make_model(&m, true, true);
+    LST_OK(ls_strategy_run(m.m.s, step, NULL, &m, NULL, NULL)); // threads and slots
+    starved = &m;
+    lst_every_allocation(step_again);
+    end_model(&m);
+}
+
+LST_MAIN(LST_CASE(replicas_that_give_an_optimizer_different_things_are_told_so_on_all),
+         LST_CASE(a_step_on_replicas_counts_if_and_only_if_it_was_taken))
