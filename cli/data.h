@@ -147,12 +147,13 @@ void data_columns_free(data_columns *c);
 /* ---- arrays (data_npy.c) ---- */
 
 typedef struct data_array {
-    char name[256]; /* "" for an npy file */
+    char *name;     /* "" for an npy file */
     char dtype[32]; /* as the file says it: "<f4" */
     char shape[160];
     bool fortran;
 } data_array;
 
-/* The arrays of an npy or npz file by their headers; *out is the caller's to free. */
+/* The arrays of an npy or npz file by their headers; *out is for data_arrays_free(). */
 bool data_arrays(const data_file *f, data_array **out, size_t *n, ls_error *err);
+void data_arrays_free(data_array *arrays, size_t n); /* NULL is allowed */
 #endif

@@ -55,6 +55,7 @@ static size_t first_record(const unsigned char *p, size_t n)
 static char *take_field(const unsigned char *p, size_t n, size_t *at)
 {
     char *field = malloc(*at < n ? n - *at + 1 : 1);
+    char *fits = NULL;
     bool quoted = false;
     size_t len = 0;
 
@@ -75,7 +76,9 @@ static char *take_field(const unsigned char *p, size_t n, size_t *at)
     }
     (*at)++;
     field[len] = '\0';
-    return field;
+    // Many columns would hold a whole line each.
+    fits = realloc(field, len + 1);
+    return fits != NULL ? fits : field;
 }
 
 static size_t count_fields(const unsigned char *p, size_t n)
@@ -115,13 +118,15 @@ bool data_csv_open(const data_file *f, data_csv *out, ls_error *err)
     size_t at = 0;
     bool ok = true;
 
-    *out = (data_csv){.n = count_fields(p, n), .header = true};
+    *out = (data_csv){0}; // no columns, until there are names for them
     if (f->head_len == 0) {
         data_error(err, LS_INVALID_ARGUMENT,
                    "%s is empty: a CSV file begins with the names of its columns",
                    f->path);
         return false;
     }
+    out->n = count_fields(p, n);
+    out->header = true;
     out->names = (char **)calloc(out->n, sizeof *out->names);
     ok = out->names != NULL;
     for (size_t i = 0; ok && i < out->n; i++) {

@@ -17,7 +17,7 @@ static void free_report(data_report *r)
     }
     free((void *)r->first);
     free(r->sizes);
-    free(r->arrays);
+    data_arrays_free(r->arrays, r->narrays);
     data_columns_free(&r->columns);
     data_csv_close(&r->csv);
     data_file_close(&r->file);
@@ -379,7 +379,8 @@ static const char text[] =
     "large they are; of Examples also their features, of arrays dtype and shape. Every\n"
     "checksum of a TFRecord file is checked. A damaged file gives exit status 1, and "
     "the\n"
-    "place of the first damage is named.\n";
+    "place of the first damage is named. Names and records are any bytes: in JSON those\n"
+    "that are no UTF-8 stand as \\xNN.\n";
 
 int data_inspect(int argc, char **argv)
 {

@@ -12,6 +12,8 @@ enum {
     TAIL = 65536 + END_SIZE,
     ENTRY_SIZE = 46,
     LOCAL_SIZE = 30,
+    LOCATOR_SIZE = 20,
+    END64_SIZE = 56,
     DEFLATED = 8,
 };
 
@@ -28,6 +30,30 @@ static uint32_t le32(const unsigned char *p)
 static uint64_t le64(const unsigned char *p)
 {
     return (uint64_t)le32(p) | (uint64_t)le32(p + 4) << 32;
+}
+
+/* An archive that is being looked at. */
+struct archive {
+    FILE *in;
+    const char *path;
+    uint64_t bytes;
+    uint64_t at, size; /* of its directory */
+    size_t entries;
+    ls_error *err;
+};
+
+/* Says where an archive is broken, and how; returns false. */
+static bool broken(const struct archive *z, uint64_t at, const char *what)
+{
+    data_error(z->err, LS_DATA_LOSS, "%s is damaged at offset %llu: %s", z->path,
+               (unsigned long long)at, what);
+    return false;
+}
+
+static bool no_memory(const struct archive *z)
+{
+    data_error(z->err, LS_RESOURCE_EXHAUSTED, "out of memory");
+    return false;
 }
 
 /* What stands behind 'key': in the text of a Python dict, up to one of `ends`. */
@@ -145,140 +171,197 @@ static void large_sizes(const unsigned char *extra, size_t n, uint64_t *size,
     }
 }
 
-/* One entry of the directory at `p`; returns how long it is, 0: it is broken. */
-static size_t read_entry(FILE *in, const unsigned char *p, size_t n,
-                         unsigned char *scratch, data_array *out)
+/* The name of a member without the ".npy" at its end. */
+static char *array_name(const unsigned char *p, size_t n)
 {
-    size_t name_len, extra_len, whole;
+    char *name = malloc(n + 1);
+
+    if (name != NULL) {
+        memcpy(name, p, n);
+        name[n] = '\0';
+        if (n > 4 && strcmp(name + n - 4, ".npy") == 0) {
+            name[n - 4] = '\0';
+        }
+    }
+    return name;
+}
+
+/* One entry of the directory at `p`, of which `n` bytes are left; *used is how long it
+ * is. */
+static bool read_entry(const struct archive *z, const unsigned char *p, size_t n,
+                       unsigned char *scratch, data_array *out, size_t *used)
+{
+    const uint64_t here = z->at + z->size - n;
+    size_t name_len, extra_len;
     uint64_t packed, size, offset;
 
     if (n < ENTRY_SIZE || memcmp(p, "PK\1\2", 4) != 0) {
-        return 0;
+        return broken(z, here, "an entry of the directory does not begin there");
     }
     packed = le32(p + 20);
     size = le32(p + 24);
     offset = le32(p + 42);
     name_len = le16(p + 28);
     extra_len = le16(p + 30);
-    whole = ENTRY_SIZE + name_len + extra_len + le16(p + 32);
-    if (whole > n || name_len >= sizeof out->name) {
-        return 0;
+    *used = ENTRY_SIZE + name_len + extra_len + le16(p + 32);
+    if (*used > n) {
+        return broken(z, here, "an entry is longer than the rest of the directory");
     }
     large_sizes(p + ENTRY_SIZE + name_len, extra_len, &size, &packed, &offset);
-    memcpy(out->name, p + ENTRY_SIZE, name_len);
-    out->name[name_len] = '\0';
-    if (name_len > 4 && strcmp(out->name + name_len - 4, ".npy") == 0) {
-        out->name[name_len - 4] = '\0';
+    if (offset > z->at || z->at - offset < LOCAL_SIZE) {
+        return broken(z, here, "an array is said to lie outside of the archive");
     }
-    if (!parse_header(scratch, member_head(in, offset, le16(p + 10), packed, scratch),
+    out->name = array_name(p + ENTRY_SIZE, name_len);
+    if (out->name == NULL) {
+        return no_memory(z);
+    }
+    if (!parse_header(scratch, member_head(z->in, offset, le16(p + 10), packed, scratch),
                       out)) {
         snprintf(out->dtype, sizeof out->dtype, "no array");
     }
-    return whole;
+    return true;
+}
+
+/* A large archive has a second end record; the locator at `p`, which lies at `here` in
+ * the file, says where. */
+static bool find_end64(struct archive *z, const unsigned char *p, uint64_t here)
+{
+    const uint64_t at = le64(p + 8);
+    unsigned char end[END64_SIZE];
+
+    // What it says may be anything: nothing is added to it.
+    if (here < END64_SIZE || at > here - END64_SIZE) {
+        return broken(z, here,
+                      "it points outside of the file for the end of a large "
+                      "archive");
+    }
+    if (fseeko(z->in, (off_t)at, SEEK_SET) != 0 ||
+        fread(end, 1, sizeof end, z->in) != sizeof end || memcmp(end, "PK\6\6", 4) != 0) {
+        return broken(z, at, "the end record of a large archive is not there");
+    }
+    z->entries = (size_t)le64(end + 32);
+    z->size = le64(end + 40);
+    z->at = le64(end + 48);
+    return true;
 }
 
 /* Where the directory lies, by the record at the end of the archive. */
-static bool find_directory(FILE *in, int64_t bytes, uint64_t *at, uint64_t *size,
-                           size_t *entries)
+static bool find_directory(struct archive *z)
 {
-    const size_t n = bytes < TAIL ? (size_t)bytes : TAIL;
+    const size_t n = z->bytes < TAIL ? (size_t)z->bytes : TAIL;
+    const uint64_t begin = z->bytes - n;
     unsigned char *tail = malloc(n > 0 ? n : 1);
-    bool found = false;
+    bool found = false, ok = false;
+    size_t i = 0;
 
-    if (tail != NULL && n >= END_SIZE &&
-        fseeko(in, (off_t)bytes - (off_t)n, SEEK_SET) == 0 &&
-        fread(tail, 1, n, in) == n) {
-        for (size_t i = n - END_SIZE + 1; i-- > 0 && !found;) {
+    if (tail == NULL) {
+        return no_memory(z);
+    }
+    if (n >= END_SIZE && fseeko(z->in, (off_t)begin, SEEK_SET) == 0 &&
+        fread(tail, 1, n, z->in) == n) {
+        for (i = n - END_SIZE + 1; !found && i-- > 0;) {
             found = memcmp(tail + i, "PK\5\6", 4) == 0;
-            if (found) {
-                *entries = le16(tail + i + 10);
-                *size = le32(tail + i + 12);
-                *at = le32(tail + i + 16);
-            }
-            if (found && i >= 20 && memcmp(tail + i - 20, "PK\6\7", 4) == 0) {
-                const uint64_t end64 = le64(tail + i - 12);
-                const uint64_t begin = (uint64_t)bytes - n;
-
-                if (end64 >= begin && end64 + 56 <= (uint64_t)bytes) {
-                    const unsigned char *p = tail + (end64 - begin);
-
-                    *entries = (size_t)le64(p + 32);
-                    *size = le64(p + 40);
-                    *at = le64(p + 48);
-                }
-            }
         }
+    }
+    if (!found) {
+        data_error(z->err, LS_DATA_LOSS,
+                   "%s is no whole zip archive: its directory is missing or damaged",
+                   z->path);
+    } else {
+        z->entries = le16(tail + i + 10);
+        z->size = le32(tail + i + 12);
+        z->at = le32(tail + i + 16);
+        ok = i < LOCATOR_SIZE || memcmp(tail + i - LOCATOR_SIZE, "PK\6\7", 4) != 0 ||
+             find_end64(z, tail + i - LOCATOR_SIZE, begin + i - LOCATOR_SIZE);
     }
     free(tail);
-    return found && *at <= (uint64_t)bytes && *size <= (uint64_t)bytes - *at &&
-           *entries <= *size / ENTRY_SIZE;
+    if (ok && (z->at > z->bytes || z->size > z->bytes - z->at ||
+               z->entries > z->size / ENTRY_SIZE)) {
+        ok = broken(z, begin + i,
+                    "the directory that is named there does not fit into "
+                    "the file");
+    }
+    return ok;
 }
 
-static bool read_directory(FILE *in, int64_t bytes, data_array **out, size_t *n)
+static bool read_directory(struct archive *z, data_array **out, size_t *n)
 {
-    uint64_t at = 0, size = 0;
-    size_t entries = 0, used = 0, k = 0;
     unsigned char *directory = NULL, *scratch = NULL;
     data_array *arrays = NULL;
+    size_t used = 0, k = 0;
+    bool ok = find_directory(z);
 
-    if (!find_directory(in, bytes, &at, &size, &entries)) {
+    if (!ok) {
         return false;
     }
-    directory = malloc(size > 0 ? (size_t)size : 1);
+    directory = malloc(z->size > 0 ? (size_t)z->size : 1);
     scratch = malloc(HEADER_MOST);
-    arrays = calloc(entries > 0 ? entries : 1, sizeof *arrays);
-    if (directory != NULL && scratch != NULL && arrays != NULL &&
-        fseeko(in, (off_t)at, SEEK_SET) == 0 &&
-        fread(directory, 1, (size_t)size, in) == size) {
-        while (k < entries) {
-            const size_t len = read_entry(in, directory + used, (size_t)size - used,
-                                          scratch, &arrays[k]);
+    arrays = calloc(z->entries > 0 ? z->entries : 1, sizeof *arrays);
+    if (directory == NULL || scratch == NULL || arrays == NULL) {
+        ok = no_memory(z);
+    } else if (fseeko(z->in, (off_t)z->at, SEEK_SET) != 0 ||
+               fread(directory, 1, (size_t)z->size, z->in) != z->size) {
+        ok = broken(z, z->at, "the directory cannot be read");
+    }
+    for (; ok && k < z->entries; k++) {
+        size_t len = 0;
 
-            if (len == 0) {
-                break;
-            }
-            used += len;
-            k++;
-        }
+        ok = read_entry(z, directory + used, (size_t)z->size - used, scratch, &arrays[k],
+                        &len);
+        used += len;
     }
     free(directory);
     free(scratch);
-    if (arrays == NULL || k < entries) {
-        free(arrays);
+    if (!ok) {
+        data_arrays_free(arrays, arrays != NULL ? z->entries : 0);
         return false;
     }
     *out = arrays;
-    *n = entries;
+    *n = z->entries;
+    return true;
+}
+
+static bool read_npy(const data_file *f, data_array **out, size_t *n, ls_error *err)
+{
+    data_array *one = calloc(1, sizeof *one);
+
+    if (one == NULL || (one->name = calloc(1, 1)) == NULL) {
+        free(one);
+        data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+        return false;
+    }
+    if (!parse_header(f->head, f->head_len, one)) {
+        data_arrays_free(one, 1);
+        data_error(err, LS_DATA_LOSS, "%s has no header that NumPy would write", f->path);
+        return false;
+    }
+    *out = one;
+    *n = 1;
     return true;
 }
 
 bool data_arrays(const data_file *f, data_array **out, size_t *n, ls_error *err)
 {
-    FILE *in = NULL;
+    struct archive z = {.path = f->path, .bytes = (uint64_t)f->bytes, .err = err};
     bool ok;
 
     if (f->format == DATA_NPY) {
-        data_array *one = calloc(1, sizeof *one);
-
-        if (one == NULL || !parse_header(f->head, f->head_len, one)) {
-            free(one);
-            data_error(err, LS_DATA_LOSS, "%s has no header that NumPy would write",
-                       f->path);
-            return false;
-        }
-        *out = one;
-        *n = 1;
-        return true;
+        return read_npy(f, out, n, err);
     }
-    in = fopen(f->path, "rb");
-    ok = in != NULL && read_directory(in, f->bytes, out, n);
-    if (in != NULL) {
-        fclose(in);
+    z.in = fopen(f->path, "rb");
+    if (z.in == NULL) {
+        data_system_error(err, f->path);
+        return false;
     }
-    if (!ok) {
-        data_error(err, LS_DATA_LOSS,
-                   "%s is no whole zip archive: its directory is missing or damaged",
-                   f->path);
-    }
+    ok = read_directory(&z, out, n);
+    fclose(z.in);
     return ok;
+}
+
+void data_arrays_free(data_array *arrays, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(arrays[i].name);
+    }
+    free(arrays);
 }

@@ -1,0 +1,1 @@
+data inspect data/empty.csv

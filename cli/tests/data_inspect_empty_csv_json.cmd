@@ -1,0 +1,1 @@
+data inspect --json data/empty.csv
