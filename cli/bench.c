@@ -93,15 +93,10 @@ json_t *bench_stats_json(bench_stats s)
 
 int bench_print_json(json_t *row)
 {
-    const int bad = row == NULL || json_dumpf(row, stdout, JSON_REAL_PRECISION(6)) != 0;
+    const int status = cli_print_json("lockstep bench", row, JSON_REAL_PRECISION(6));
 
-    json_decref(row);
-    printf("\n");
-    fflush(stdout);
-    if (bad) {
-        fprintf(stderr, "lockstep bench: a row could not be written\n");
-    }
-    return bad ? CLI_FAILED : CLI_OK;
+    // A reader that has gone away ends the measuring.
+    return fflush(stdout) == 0 ? status : CLI_FAILED;
 }
 
 ls_status bench_window(const bench_options *o, ls_status (*fn)(void *arg, ls_error *err),

@@ -51,6 +51,15 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
 int cli_unknown(const char *command, const char *what, const char *word,
                 const char *const *names, size_t count);
 
+/* The name of a file, or another text that may hold any bytes, as a string of JSON: bytes
+ * that are no UTF-8 stand there as \xNN. NULL: no memory. */
+struct json_t;
+struct json_t *cli_json_text(const char *text);
+
+/* Prints `o` as a line and lets it go; `flags` are those of json_dumpf(). NULL: somebody
+ * had no memory for it, which is said. */
+int cli_print_json(const char *command, struct json_t *o, size_t flags);
+
 int cli_info(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_data(int argc, char **argv);

@@ -27,7 +27,12 @@ static void heed_signals(void)
     struct sigaction action = {.sa_handler = interrupt};
 
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        (void)sigaction(signals[i], &action, NULL);
+        struct sigaction before;
+
+        // What nohup and & of a shell have made ignored stays ignored.
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
+            (void)sigaction(signals[i], &action, NULL);
+        }
     }
     // A file that may not grow any more is a failed write, and the rest is removed.
     action.sa_handler = SIG_IGN;
@@ -132,9 +137,9 @@ static int run(convert_job *job, bool table)
         return data_failed(command, NULL, &err);
     }
     printf("%lld records in %zu file%s: %s%s%s\n", (long long)job->records,
-           job->outputs.n, job->outputs.n == 1 ? "" : "s", job->outputs.names[0],
+           job->outputs.n, job->outputs.n == 1 ? "" : "s", job->outputs.list[0].name,
            job->outputs.n > 1 ? " ... " : "",
-           job->outputs.n > 1 ? job->outputs.names[job->outputs.n - 1] : "");
+           job->outputs.n > 1 ? job->outputs.list[job->outputs.n - 1].name : "");
     return CLI_OK;
 }
 

@@ -7,18 +7,24 @@
 #include <stdio.h>
 
 /* Files that are being written: under another name until all of them are whole. */
+typedef struct convert_output {
+    char *name, *temporary;
+    char *older; /* the file that had the name before; NULL: there is none */
+} convert_output;
+
 typedef struct convert_outputs {
-    char **names, **temporary;
+    convert_output *list;
     size_t n, renamed;
 } convert_outputs;
 
-/* One more file; returns the name to write to, NULL: no memory. */
-const char *convert_output_add(convert_outputs *o, const char *name);
+/* One more file, made empty; returns the name to write to. NULL: `err` says why not. */
+const char *convert_output_add(convert_outputs *o, const char *name, ls_error *err);
 
-/* Gives all files their names, or none. */
+/* Gives all files their names; after a failure convert_outputs_free() takes them back. */
 ls_status convert_outputs_commit(convert_outputs *o, ls_error *err);
 
-/* Removes what was not committed and frees the names. */
+/* Frees the names. Without `keep` nothing is left of the new files, and files that had
+ * their names before have them again. */
 void convert_outputs_free(convert_outputs *o, bool keep);
 
 typedef struct convert_job {

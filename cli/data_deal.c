@@ -18,6 +18,9 @@ static const struct {
                 {"HINT", LS_SHARD_BY_HINT}};
 enum { POLICIES = sizeof policies / sizeof *policies };
 
+/* Samples that one plan goes through when it repeats: about a minute. */
+#define COUNTED_MOST ((int64_t)1 << 30)
+
 const char *plan_policy_name(ls_auto_shard policy)
 {
     for (size_t i = 0; i < POLICIES; i++) {
@@ -37,6 +40,12 @@ bool plan_policy_from_name(const char *name, ls_auto_shard *out)
         }
     }
     return false;
+}
+
+bool plan_is_counted(const plan *p)
+{
+    return p->repeat >= 0 &&
+           (p->repeat <= 1 || p->records == 0 || p->repeat <= COUNTED_MOST / p->records);
 }
 
 /* ---- the pipeline ---- */
@@ -109,7 +118,8 @@ ls_dataset *plan_pipeline(plan *p)
         d = ls_dataset_shuffle(d, p->shuffle, p->seed);
     }
     if (p->repeat != 1) {
-        d = ls_dataset_repeat(d, p->repeat);
+        // Of nothing there is nothing, however often; what is not counted has no end.
+        d = ls_dataset_repeat(d, plan_is_counted(p) && p->records > 0 ? p->repeat : -1);
     }
     if (p->batch > 0) {
         d = ls_dataset_batch(d, p->batch);
@@ -243,10 +253,10 @@ static ls_status see_step(plan_share *s, const ls_value *step, ls_error *err)
 
 static ls_status take_steps(plan_share *s, ls_dist_iterator *it)
 {
-    const bool forever = s->plan->repeat < 0;
+    const bool counted = plan_is_counted(s->plan);
     ls_status st = LS_OK;
 
-    while (st == LS_OK && !(forever && s->steps >= s->plan->shown)) {
+    while (st == LS_OK && (counted || s->steps < s->plan->shown)) {
         ls_value *step = NULL;
 
         st = ls_dist_iterator_next(it, &step, &s->err);

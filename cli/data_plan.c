@@ -16,8 +16,12 @@ enum {
     WORKERS_MOST = 256,
     REPLICAS_MOST = 256,
     RECORD_HEADER = 12,
-    RECORD_FOOTER = 4,
+    SAMPLES_MOST = 1 << 28,           /* of the steps that are shown: 2 GiB */
+    RECORD_FRAME = RECORD_HEADER + 4, /* with the checksum behind the data */
 };
+
+/* The place of a sample in its file has the bits below its file's number. */
+#define RECORDS_MOST (((int64_t)1 << PLAN_FILE_SHIFT) - 1)
 
 static int misuse(const char *what)
 {
@@ -82,14 +86,15 @@ static ls_status count_headers(const data_file *f, int64_t *out, ls_error *err)
         for (int i = 0; i < 8; i++) {
             len |= (uint64_t)h[i] << (8 * i);
         }
-        if (len > (uint64_t)(f->bytes - at)) {
+        if (f->bytes - at < RECORD_FRAME ||
+            len > (uint64_t)(f->bytes - at - RECORD_FRAME)) {
             st = data_error(err, LS_DATA_LOSS,
                             "%s is damaged at offset %lld; 'lockstep data inspect' says "
                             "more",
                             f->path, (long long)at);
             break;
         }
-        at += RECORD_HEADER + RECORD_FOOTER + (int64_t)len;
+        at += RECORD_FRAME + (int64_t)len;
         (*out)++;
     }
     close(fd);
@@ -160,6 +165,11 @@ static int look_at_files(plan *p, bool kind_given)
                             f.path, data_format_name(f.format));
         }
         data_file_close(&f);
+        if (st == LS_OK && p->files[i].records > RECORDS_MOST) {
+            st = data_error(&err, LS_INVALID_ARGUMENT,
+                            "%lld records in one file: a plan counts up to %lld",
+                            (long long)p->files[i].records, (long long)RECORDS_MOST);
+        }
         if (st != LS_OK) {
             return data_failed(command, p->files[i].name, &err);
         }
@@ -237,16 +247,18 @@ static int set_number(plan *p, const char *path, const char *key, const json_t *
     const struct {
         const char *key;
         int64_t *out;
-        int64_t least;
+        int64_t least, most;
         const char *wanted;
-    } numbers[] = {{"batch", &p->batch, 1, "a whole number of at least 1"},
-                   {"shuffle", &p->shuffle, 0, "a whole number of at least 0"},
-                   {"repeat", &p->repeat, -1, "a whole number; -1: for ever"},
-                   {"seed", &p->seed, INT64_MIN, "a whole number"}};
+    } numbers[] = {
+        {"batch", &p->batch, 1, INT32_MAX, "a whole number from 1 to 2147483647"},
+        {"shuffle", &p->shuffle, 0, INT64_MAX, "a whole number of at least 0"},
+        {"repeat", &p->repeat, -1, INT64_MAX, "a whole number; -1: for ever"},
+        {"seed", &p->seed, INT64_MIN, INT64_MAX, "a whole number"}};
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (strcmp(key, numbers[i].key) == 0) {
-            if (!json_is_integer(value) || json_integer_value(value) < numbers[i].least) {
+            if (!json_is_integer(value) || json_integer_value(value) < numbers[i].least ||
+                json_integer_value(value) > numbers[i].most) {
                 return complain(path, key, numbers[i].wanted);
             }
             *numbers[i].out = json_integer_value(value);
@@ -330,6 +342,14 @@ static int make_plan(plan *p, bool kind_given, bool json)
 
     if (status != CLI_OK) {
         return status;
+    }
+    if (!plan_is_counted(p) && p->shown > SAMPLES_MOST / (p->batch > 0 ? p->batch : 1)) {
+        fprintf(
+            stderr,
+            "%s: %lld steps of %lld records each are too many to show: give a smaller "
+            "batch, or fewer with --steps\n",
+            command, (long long)p->shown, (long long)p->batch);
+        return CLI_FAILED;
     }
     if (plan_choose(p, &err) != LS_OK || plan_deal(p, &err) != LS_OK) {
         status = data_failed(command, NULL, &err);

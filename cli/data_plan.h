@@ -56,6 +56,10 @@ ls_dataset *plan_pipeline(plan *p);
 /* Which policy is in force and why. */
 ls_status plan_choose(plan *p, ls_error *err);
 
+/* Whether all steps are gone through and counted: not where there is no end, or none that
+ * would be seen. */
+bool plan_is_counted(const plan *p);
+
 /* Distributes the pipeline over threads that stand for the workers. */
 ls_status plan_deal(plan *p, ls_error *err);
 void plan_free(plan *p);

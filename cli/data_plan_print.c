@@ -119,6 +119,13 @@ static void print_end(const plan *p)
         printf("\nwithout end: repeated for ever\n");
         return;
     }
+    if (!plan_is_counted(p)) {
+        printf(
+            "\n%lld records repeated %lld times are too many to go through: only these "
+            "steps were\n",
+            (long long)p->records, (long long)p->repeat);
+        return;
+    }
     count_seen(p, times, &less, &more);
     printf("\n%lld step%s in all; ", (long long)p->shares[0].steps,
            p->shares[0].steps == 1 ? "" : "s");
@@ -223,26 +230,22 @@ int plan_print_json(const plan *p)
     json_t *files = json_array();
     json_t *o = NULL;
     int64_t less = 0, more = 0;
-    int bad;
 
     for (size_t i = 0; i < p->nfiles; i++) {
-        json_array_append_new(files,
-                              json_pack("{ss, sI}", "name", p->files[i].name, "records",
-                                        (json_int_t)p->files[i].records));
+        json_array_append_new(files, json_pack("{so, sI}", "name",
+                                               cli_json_text(p->files[i].name), "records",
+                                               (json_int_t)p->files[i].records));
     }
     o = json_pack("{so, sI, sI, si, si, ss, ss, ss, so, so}", "files", files, "records",
                   (json_int_t)p->records, "batch", (json_int_t)p->batch, "workers",
                   p->workers, "replicas", p->replicas, "asked",
                   plan_policy_name(p->asked), "policy", plan_policy_name(p->used),
                   "reason", p->reason, "shares", workers_json(p), "steps", steps_json(p));
-    if (o != NULL && p->repeat >= 0) {
+    if (o != NULL && plan_is_counted(p)) {
         count_seen(p, p->repeat < UINT8_MAX ? p->repeat : UINT8_MAX, &less, &more);
         json_object_set_new(o, "steps_in_all", json_integer(p->shares[0].steps));
         json_object_set_new(o, "records_missed", json_integer(less));
         json_object_set_new(o, "records_given_too_often", json_integer(more));
     }
-    bad = o == NULL || json_dumpf(o, stdout, 0) != 0;
-    printf("\n");
-    json_decref(o);
-    return bad ? CLI_FAILED : CLI_OK;
+    return cli_print_json("lockstep data plan", o, 0);
 }

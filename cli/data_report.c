@@ -31,9 +31,9 @@ static json_t *features_json(const data_columns *c)
 
     for (size_t i = 0; i < c->n; i++) {
         const data_column *k = &c->list[i];
-        json_t *row = json_pack("{ss, ss, sI, sI, sI}", "name", k->name, "kind",
-                                k->mixed ? "mixed" : data_kind_name(k->kind), "records",
-                                (json_int_t)k->records, "min_values",
+        json_t *row = json_pack("{so, ss, sI, sI, sI}", "name", cli_json_text(k->name),
+                                "kind", k->mixed ? "mixed" : data_kind_name(k->kind),
+                                "records", (json_int_t)k->records, "min_values",
                                 (json_int_t)k->least, "max_values", (json_int_t)k->most);
 
         if (row != NULL && k->kind == DATA_BYTES && k->most > 0) {
@@ -52,9 +52,10 @@ static json_t *arrays_json(const data_report *r)
     for (size_t i = 0; i < r->narrays; i++) {
         const data_array *a = &r->arrays[i];
 
-        json_array_append_new(list, json_pack("{ss, ss, ss, sb}", "name", a->name,
-                                              "dtype", a->dtype, "shape", a->shape,
-                                              "fortran_order", a->fortran));
+        json_array_append_new(
+            list, json_pack("{so, so, so, sb}", "name", cli_json_text(a->name), "dtype",
+                            cli_json_text(a->dtype), "shape", cli_json_text(a->shape),
+                            "fortran_order", (int)a->fortran));
     }
     return list;
 }
@@ -75,7 +76,7 @@ static void add_contents(json_t *o, const data_report *r)
         json_t *names = json_array();
 
         for (size_t i = 0; i < r->csv.n; i++) {
-            json_array_append_new(names, json_string(r->csv.names[i]));
+            json_array_append_new(names, cli_json_text(r->csv.names[i]));
         }
         json_object_set_new(o, "columns", names);
         json_object_set_new(o, "header", json_boolean(r->csv.header));
@@ -95,35 +96,29 @@ static void add_contents(json_t *o, const data_report *r)
 int data_report_print_json(const data_report *r)
 {
     json_t *first = json_array();
-    json_t *o = json_pack("{ss, ss, so, sI, so}", "file", r->file.path, "kind",
-                          data_format_name(r->file.format), "compression",
+    json_t *o = json_pack("{so, ss, so, sI, so}", "file", cli_json_text(r->file.path),
+                          "kind", data_format_name(r->file.format), "compression",
                           r->file.compression != NULL ? json_string(r->file.compression)
                                                       : json_null(),
                           "bytes", (json_int_t)r->file.bytes, "records",
                           r->records >= 0 ? json_integer(r->records) : json_null());
-    int bad;
 
     if (o != NULL) {
         add_contents(o, r);
     }
     for (size_t i = 0; i < r->nfirst; i++) {
-        // What is no UTF-8 cannot be a string of JSON.
-        json_t *text = json_string(r->first[i]);
-
-        json_array_append_new(first, text != NULL ? text : json_null());
+        json_array_append_new(first, cli_json_text(r->first[i]));
     }
     json_object_set_new(o, "first", first);
     if (r->damaged) {
         json_object_set_new(
             o, "damage",
-            json_pack("{ss, sI, ss}", "status", ls_status_name(r->damage.code),
+            json_pack("{ss, sI, so}", "status", ls_status_name(r->damage.code),
                       r->file.format == DATA_TFRECORD ? "offset" : "record",
-                      (json_int_t)r->damage_at, "message", r->damage.message));
+                      (json_int_t)r->damage_at, "message",
+                      cli_json_text(r->damage.message)));
     }
-    bad = o == NULL || json_dumpf(o, stdout, 0) != 0;
-    printf("\n");
-    json_decref(o);
-    return bad ? CLI_FAILED : CLI_OK;
+    return cli_print_json("lockstep data inspect", o, 0);
 }
 
 static void print_columns(const data_columns *c)

@@ -13,20 +13,28 @@ struct shards {
 };
 
 /* "train-00000-of-00004.tfrecord", or the name itself where there is one file. */
-static void shard_name(const convert_job *job, int64_t shard, char *buf, size_t size)
+static ls_status shard_name(const convert_job *job, int64_t shard, char *buf, size_t size,
+                            ls_error *err)
 {
     static const char end[] = ".tfrecord";
     size_t n = strlen(job->to);
+    int len;
 
     if (n > sizeof end - 1 && strcmp(job->to + n - (sizeof end - 1), end) == 0) {
         n -= sizeof end - 1;
     }
     if (job->shards == 0) {
-        snprintf(buf, size, "%.*s%s", (int)n, job->to, end);
+        len = snprintf(buf, size, "%.*s%s", (int)n, job->to, end);
     } else {
-        snprintf(buf, size, "%.*s-%05lld-of-%05lld%s", (int)n, job->to, (long long)shard,
-                 (long long)job->shards, end);
+        len = snprintf(buf, size, "%.*s-%05lld-of-%05lld%s", (int)n, job->to,
+                       (long long)shard, (long long)job->shards, end);
     }
+    return len > 0 && (size_t)len < size
+               ? LS_OK
+               : data_error(err, LS_INVALID_ARGUMENT,
+                            "TO has %zu bytes, and the names of files would be longer "
+                            "than a path may be",
+                            n);
 }
 
 static ls_status close_shard(struct shards *s, ls_error *err)
@@ -49,10 +57,13 @@ static ls_status open_shard(struct shards *s, ls_error *err)
         return st;
     }
     s->shard++;
-    shard_name(s->job, s->shard, name, sizeof name);
-    path = convert_output_add(&s->job->outputs, name);
+    st = shard_name(s->job, s->shard, name, sizeof name, err);
+    if (st != LS_OK) {
+        return st;
+    }
+    path = convert_output_add(&s->job->outputs, name, err);
     if (path == NULL) {
-        return data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+        return err->code;
     }
     return ls_record_writer_open(path, s->job->compression, &s->writer, err);
 }

@@ -4,6 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    NAME_MOST = 65535 - 4, /* a zip archive has 16 bits for it, ".npy" included */
+    SHOWN = 80,            /* of a name in a message: what is wrong stands behind it */
+};
+
 struct table {
     convert_job *job;
     ls_dataset *records;
@@ -34,33 +39,40 @@ static ls_status check_column(const struct table *t, const data_column *c, bool 
 {
     if (c->mixed) {
         return data_error(err, LS_INVALID_ARGUMENT,
-                          "feature '%s' is not of the same kind in every record",
+                          "feature '%.*s' is not of the same kind in every record", SHOWN,
                           c->name);
     }
     if (c->least != c->most) {
         return data_error(err, LS_INVALID_ARGUMENT,
-                          "feature '%s' has %zu to %zu values; a table wants the same "
+                          "feature '%.*s' has %zu to %zu values; a table wants the same "
                           "number in every record",
-                          c->name, c->least, c->most);
+                          SHOWN, c->name, c->least, c->most);
     }
     if (csv && c->binary) {
-        return data_error(err, LS_INVALID_ARGUMENT,
-                          "feature '%s' holds bytes that are no text: write an .npz file "
-                          "instead",
-                          c->name);
+        return data_error(
+            err, LS_INVALID_ARGUMENT,
+            "feature '%.*s' holds bytes that are no text: write an .npz file "
+            "instead",
+            SHOWN, c->name);
     }
     if (!csv && c->kind == DATA_BYTES && c->shortest != c->longest) {
         return data_error(err, LS_INVALID_ARGUMENT,
-                          "feature '%s' has strings of %zu to %zu bytes, and an array "
+                          "feature '%.*s' has strings of %zu to %zu bytes, and an array "
                           "wants one size: write a .csv file instead",
-                          c->name, c->shortest, c->longest);
+                          SHOWN, c->name, c->shortest, c->longest);
+    }
+    if (!csv && strlen(c->name) > NAME_MOST) {
+        return data_error(err, LS_INVALID_ARGUMENT,
+                          "feature '%.*s...' has a name of %zu bytes, and those of an "
+                          ".npz file have at most %d: write a .csv file instead",
+                          SHOWN, c->name, strlen(c->name), NAME_MOST);
     }
     if (!csv && c->records < t->columns.records) {
         return data_error(
             err, LS_INVALID_ARGUMENT,
-            "feature '%s' is absent from %lld of %lld records: write a .csv "
+            "feature '%.*s' is absent from %lld of %lld records: write a .csv "
             "file, which may have empty fields",
-            c->name, (long long)(t->columns.records - c->records),
+            SHOWN, c->name, (long long)(t->columns.records - c->records),
             (long long)t->columns.records);
     }
     return LS_OK;
@@ -129,25 +141,49 @@ static void split(struct table *t, ls_string record)
 
 /* ---- CSV ---- */
 
-static void print_string(FILE *out, ls_string s)
+static bool is_plain(ls_string s)
 {
     bool plain = s.len > 0;
 
     for (size_t i = 0; i < s.len; i++) {
         plain = plain && strchr(",\"\r\n", s.ptr[i]) == NULL;
     }
-    if (plain) {
-        fwrite(s.ptr, 1, s.len, out);
-        return;
-    }
-    fputc('"', out);
+    return plain;
+}
+
+static void print_quoted(FILE *out, ls_string s)
+{
     for (size_t i = 0; i < s.len; i++) {
         if (s.ptr[i] == '"') {
             fputc('"', out);
         }
         fputc(s.ptr[i], out);
     }
+}
+
+static void print_string(FILE *out, ls_string s)
+{
+    if (is_plain(s)) {
+        fwrite(s.ptr, 1, s.len, out);
+        return;
+    }
     fputc('"', out);
+    print_quoted(out, s);
+    fputc('"', out);
+}
+
+/* A name however long, and its place behind it. */
+static void print_name(FILE *out, const char *name, const char *place)
+{
+    const ls_string s = {name, strlen(name)};
+
+    if (is_plain(s)) {
+        fprintf(out, "%s%s", name, place);
+        return;
+    }
+    fputc('"', out);
+    print_quoted(out, s);
+    fprintf(out, "%s\"", place);
 }
 
 /* A feature of several values takes as many columns: name[0], name[1]. */
@@ -159,11 +195,13 @@ static void print_names(const struct table *t)
         const data_column *c = &t->columns.list[i];
 
         for (size_t k = 0; k < c->most; k++) {
-            char name[512];
+            char place[32] = "";
 
-            snprintf(name, sizeof name, c->most == 1 ? "%s" : "%s[%zu]", c->name, k);
+            if (c->most != 1) {
+                snprintf(place, sizeof place, "[%zu]", k);
+            }
             fputs(first ? "" : ",", t->csv);
-            print_string(t->csv, (ls_string){name, strlen(name)});
+            print_name(t->csv, c->name, place);
             first = false;
         }
     }
@@ -216,10 +254,10 @@ ls_status convert_to_csv(convert_job *job, ls_error *err)
 
     if (st == LS_OK) {
         job->total = t.columns.records;
-        path = convert_output_add(&job->outputs, job->to);
+        path = convert_output_add(&job->outputs, job->to, err);
         t.csv = path != NULL ? fopen(path, "wb") : NULL;
         if (t.csv == NULL) {
-            st = data_system_error(err, job->to);
+            st = path != NULL ? data_system_error(err, job->to) : err->code;
         }
     }
     if (st == LS_OK) {
@@ -314,8 +352,8 @@ ls_status convert_to_npz(convert_job *job, ls_error *err)
 
     if (st == LS_OK) {
         job->total = t.columns.records * (int64_t)t.columns.n;
-        path = convert_output_add(&job->outputs, job->to);
-        st = path != NULL ? convert_zip_open(path, &t.zip, err) : no_memory(err);
+        path = convert_output_add(&job->outputs, job->to, err);
+        st = path != NULL ? convert_zip_open(path, &t.zip, err) : err->code;
     }
     for (; st == LS_OK && t.column < t.columns.n; t.column++) {
         st = write_column(&t, err);

@@ -257,7 +257,7 @@ static ls_status write_entry(convert_zip *z, const struct member *m, ls_error *e
 static ls_status write_end(convert_zip *z, uint64_t start, ls_error *err)
 {
     const uint64_t size = z->at - start, end64 = z->at;
-    const bool large = start >= LIMIT32 || z->n >= 0xFFFF;
+    const bool large = start >= LIMIT32 || size >= LIMIT32 || z->n >= 0xFFFF;
     unsigned char h[END64_SIZE + LOCATOR_SIZE + END_SIZE];
     unsigned char *p = h;
 
@@ -280,7 +280,7 @@ static ls_status write_end(convert_zip *z, uint64_t start, ls_error *err)
     p = put(p, 0, 4);
     p = put(p, z->n >= 0xFFFF ? 0xFFFF : z->n, 2);
     p = put(p, z->n >= 0xFFFF ? 0xFFFF : z->n, 2);
-    p = put(p, size, 4);
+    p = put(p, large ? LIMIT32 : size, 4);
     p = put(p, large ? LIMIT32 : start, 4);
     p = put(p, 0, 2);
     return put_bytes(z, h, (size_t)(p - h), err);

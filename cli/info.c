@@ -218,9 +218,10 @@ static json_t *settings_json(void)
     json_t *list = json_array();
 
     for (size_t i = 0; i < n; i++) {
-        json_array_append_new(list, json_pack("{ss, ss, ss, ss}", "name", all[i].name,
-                                              "value", all[i].value, "origin",
-                                              all[i].origin, "help", all[i].help));
+        json_array_append_new(list,
+                              json_pack("{ss, so, ss, ss}", "name", all[i].name, "value",
+                                        cli_json_text(all[i].value), "origin",
+                                        all[i].origin, "help", all[i].help));
     }
     return list;
 }
@@ -247,17 +248,8 @@ static int print_json(const ls_machine *m)
         ls_info_cpu_isa(), "devices", devices_json(), "modules", modules_json(),
         "settings", settings_json(), "collectives", collectives_json(m), "operations",
         operations_json());
-    int bad = all == NULL;
 
-    if (!bad) {
-        bad = json_dumpf(all, stdout, JSON_INDENT(2)) != 0;
-        printf("\n");
-    }
-    json_decref(all);
-    if (bad) {
-        fprintf(stderr, "lockstep info: out of memory, or nobody reads the output\n");
-    }
-    return bad ? CLI_FAILED : CLI_OK;
+    return cli_print_json("lockstep info", all, JSON_INDENT(2));
 }
 
 int cli_info(int argc, char **argv)

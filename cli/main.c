@@ -1,6 +1,7 @@
 /* The command `lockstep`: a word that says what to do, and its options. */
 #include "cli.h"
 
+#include <errno.h>
 #include <lockstep/lockstep.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,7 +69,7 @@ static int help(int argc, char **argv)
     return CLI_OK;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     const cli_command *command = NULL;
 
@@ -86,4 +87,25 @@ int main(int argc, char **argv)
     }
     command = find(argv[1]);
     return command != NULL ? command->run(argc - 1, argv + 1) : unknown(argv[1]);
+}
+
+/* Whatever printed it: an answer that did not arrive is none. */
+static int end_output(int status)
+{
+    char why[128] = "not all of it was taken";
+    const bool bad = ferror(stdout) != 0; // errno of that time is gone
+
+    if (fclose(stdout) == 0 && !bad) {
+        return status;
+    }
+    if (!bad && strerror_r(errno, why, sizeof why) != 0) {
+        snprintf(why, sizeof why, "error %d of the system", errno);
+    }
+    fprintf(stderr, "lockstep: the output could not be written: %s\n", why);
+    return status == CLI_OK ? CLI_FAILED : status;
+}
+
+int main(int argc, char **argv)
+{
+    return end_output(run(argc, argv));
 }

@@ -1,0 +1,1 @@
+data plan data/large_batch.json

@@ -1,0 +1,1 @@
+data plan data/often.json --json
