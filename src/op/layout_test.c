@@ -79,8 +79,34 @@ LST_TEST(empty_and_scalar_tensors_reshape)
                         LS_SHAPE(0, 4), NULL, 0));
     LST_CHECK(lst_holds(ls_transpose(c, ZEROS(c, LS_SHAPE(0, 4)), NULL), LS_SHAPE(4, 0),
                         NULL, 0));
-    LST_CHECK(ls_reshape(c, ZEROS(c, LS_SHAPE(0, 4)), LS_SHAPE(-1, 0)) == NULL);
-    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "-1 if the others are not 0");
+    lst_close(c, rt);
+}
+
+LST_TEST(an_empty_tensor_reshapes_as_in_tensorflow)
+{
+    static const struct {
+        ls_shape from, to, result;
+    } cases[] = {
+        {{1, {0}}, {2, {0, -1}}, {2, {0, 1}}},
+        {{1, {0}}, {2, {-1, 0}}, {2, {1, 0}}},
+        {{1, {0}}, {1, {-1}}, {1, {0}}},
+        {{1, {0}}, {2, {2, -1}}, {2, {2, 0}}},
+        {{2, {0, 3}}, {2, {0, -1}}, {2, {0, 3}}},
+        {{1, {0}}, {3, {2, 0, -1}}, {3, {2, 0, 0}}},
+        {{1, {0}}, {3, {0, 0, -1}}, {3, {0, 0, 1}}},
+        {{1, {0}}, {3, {-1, 0, 3}}, {3, {0, 0, 3}}},
+        {{1, {0}}, {2, {0, 5}}, {2, {0, 5}}},
+    };
+    ls_runtime *rt;
+    ls_context *c = lst_open(&rt);
+
+    for (size_t i = 0; i < LSI_COUNT_OF(cases); i++) {
+        LST_CHECK(lst_holds(ls_reshape(c, ZEROS(c, cases[i].from), cases[i].to),
+                            cases[i].result, NULL, 0));
+    }
+    LST_CHECK(ls_reshape(c, ZEROS(c, LS_SHAPE(2)), LS_SHAPE(0, -1)) == NULL);
+    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT,
+                   "2 elements, which do not fit the shape (0, -1)");
     lst_close(c, rt);
 }
 
@@ -433,6 +459,7 @@ LST_TEST(stop_gradient_records_nothing)
 
 LST_MAIN(LST_CASE(shapes_change_without_a_move),
          LST_CASE(empty_and_scalar_tensors_reshape),
+         LST_CASE(an_empty_tensor_reshapes_as_in_tensorflow),
          LST_CASE(transposition_moves_every_element_whatever_its_size_and_the_tiles),
          LST_CASE(two_threads_transpose_like_one),
          LST_CASE(negative_axes_transpose_and_null_reverses),

@@ -23,14 +23,31 @@ static void reshape_gradient(ls_context *c, const ls_op_node *n, ls_tensor *cons
     gin[0] = ls_reshape(c, gout[0], lsi_shape(n->in[0]));
 }
 
-/* Puts a size for the one -1 of `shape`; false: there are two, or it cannot be told. */
-static bool infer(ls_shape *shape, int64_t count)
+/* The product of a shape's sizes without the zeros among them; -1: too large. */
+static int64_t count_without_zeros(const ls_shape *shape)
+{
+    ls_shape s = *shape;
+
+    for (int i = 0; i < s.ndim; i++) {
+        s.dims[i] = s.dims[i] == 0 ? 1 : s.dims[i];
+    }
+    return ls_shape_count(&s);
+}
+
+/*
+ * Puts a size for the one -1 of `shape`; false: there are two, or it cannot be told. With
+ * zeros beside it, it is what the sizes that are none leave of those of `from`: (0, 3) as
+ * (0, -1) is (0, 3), as in TensorFlow.
+ */
+static bool infer(ls_shape *shape, const ls_shape *from)
 {
     int unknown = -1;
+    bool zero = false;
     ls_shape known = *shape;
-    int64_t rest = 0;
+    int64_t rest = 0, count = ls_shape_count(from);
 
     for (int i = 0; i < shape->ndim; i++) {
+        zero = zero || shape->dims[i] == 0;
         if (shape->dims[i] == -1) {
             if (unknown >= 0) {
                 return false;
@@ -42,8 +59,13 @@ static bool infer(ls_shape *shape, int64_t count)
     if (unknown < 0) {
         return true;
     }
-    rest = ls_shape_count(&known);
-    if (rest <= 0 || count % rest != 0) {
+    rest = count_without_zeros(&known);
+    if (zero && count == 0) {
+        count = count_without_zeros(from);
+    } else if (rest > 0 && count % rest != 0) {
+        return false;
+    }
+    if (rest <= 0) {
         return false;
     }
     shape->dims[unknown] = count / rest;
@@ -53,6 +75,7 @@ static bool infer(ls_shape *shape, int64_t count)
 static ls_status reshape_shape(ls_op_call *k)
 {
     const lsi_shape_attrs *attrs = k->attrs;
+    const ls_shape from = lsi_shape(k->in[0]);
     ls_shape shape = attrs->shape;
     char text[128];
 
@@ -60,10 +83,10 @@ static ls_status reshape_shape(ls_op_call *k)
         return ls_op_fail(k, LS_INVALID_ARGUMENT, "a shape of %d axes; %d are possible",
                           shape.ndim, LS_MAX_DIMS);
     }
-    if (!infer(&shape, k->in[0]->count) || ls_shape_count(&shape) != k->in[0]->count) {
+    if (!infer(&shape, &from) || ls_shape_count(&shape) != k->in[0]->count) {
         return ls_op_fail(k, LS_INVALID_ARGUMENT,
                           "%s has %lld elements, which do not fit the shape %s; one size "
-                          "may be -1 if the others are not 0",
+                          "may be -1: what the others leave",
                           lsi_text_of(k->in[0]).s, (long long)k->in[0]->count,
                           ls_shape_text(&attrs->shape, text, sizeof text));
     }

@@ -56,7 +56,7 @@ LST_TEST(other_dtypes_print_as_numpy_prints_them)
     const ls_string s[] = {{"hello", 5}, {"a\0'b", 4}};
 
     LST_CHECK(prints(LS_I32, LS_SHAPE(2, 3), a,
-                     "tf.Tensor([[  1 -20   3]\n [  4   5   6]], shape=(2, 3), "
+                     "tf.Tensor(\n[[  1 -20   3]\n [  4   5   6]], shape=(2, 3), "
                      "dtype=int32)"));
     LST_CHECK(prints(LS_BOOL, LS_SHAPE(2), b,
                      "tf.Tensor([ True False], shape=(2,), dtype=bool)"));
@@ -67,8 +67,64 @@ LST_TEST(other_dtypes_print_as_numpy_prints_them)
     LST_CHECK(prints(LS_F32, LS_SHAPE(0, 3), NULL,
                      "tf.Tensor([], shape=(0, 3), dtype=float32)"));
     LST_CHECK(prints(LS_I64, LS_SHAPE(2, 2, 1), (const int64_t[]){1, 2, 3, 4},
-                     "tf.Tensor([[[1]\n  [2]]\n\n [[3]\n  [4]]], shape=(2, 2, 1), "
+                     "tf.Tensor(\n[[[1]\n  [2]]\n\n [[3]\n  [4]]], shape=(2, 2, 1), "
                      "dtype=int64)"));
+}
+
+LST_TEST(what_has_several_lines_begins_on_its_own)
+{
+    const struct {
+        ls_dtype dtype;
+        int64_t n;
+        const void *data;
+        const char *text, *repr;
+    } cases[] = {
+        // What TensorFlow prints for tensors of [n, 1].
+        {LS_F32, 2, (const float[]){1, 2.5F},
+         "tf.Tensor(\n[[1. ]\n [2.5]], shape=(2, 1), dtype=float32)",
+         "<tf.Tensor: shape=(2, 1), dtype=float32, numpy=\narray([[1. ],\n       [2.5]], "
+         "dtype=float32)>"},
+        {LS_F64, 1, (const double[]){1.5},
+         "tf.Tensor([[1.5]], shape=(1, 1), dtype=float64)",
+         "<tf.Tensor: shape=(1, 1), dtype=float64, numpy=array([[1.5]])>"},
+        {LS_BOOL, 2, (const uint8_t[]){1, 0},
+         "tf.Tensor(\n[[ True]\n [False]], shape=(2, 1), dtype=bool)",
+         "<tf.Tensor: shape=(2, 1), dtype=bool, numpy=\narray([[ True],\n       "
+         "[False]])>"},
+        {LS_STRING, 2, (const ls_string[]){{"a\n", 2}, {"b", 1}},
+         "tf.Tensor(\n[[b'a\\n']\n [b'b']], shape=(2, 1), dtype=string)",
+         "<tf.Tensor: shape=(2, 1), dtype=string, numpy=\narray([[b'a\\n'],\n       "
+         "[b'b']], dtype=object)>"},
+    };
+
+    for (size_t i = 0; i < LSI_COUNT_OF(cases); i++) {
+        ls_tensor *t = make(cases[i].dtype, LS_SHAPE(cases[i].n, 1), cases[i].data);
+        char text[256];
+
+        LST_CHECK(ls_tensor_text(t, text, sizeof text) == strlen(cases[i].text));
+        LST_CHECK(strcmp(text, cases[i].text) == 0);
+        LST_CHECK(ls_tensor_repr(t, text, sizeof text) == strlen(cases[i].repr));
+        LST_CHECK(strcmp(text, cases[i].repr) == 0);
+        ls_tensor_release(t);
+    }
+}
+
+LST_TEST(a_sparse_tensor_prints_its_tensors)
+{
+    ls_tensor *values = make(LS_F32, LS_SHAPE(1, 2), (const float[]){1, 2});
+    ls_tensor *rows = make(LS_I32, LS_SHAPE(1), (const int32_t[]){3});
+    const ls_shape shape = LS_SHAPE(4, 2);
+    ls_tensor *t = lsi_tensor_sparse(&shape, values, rows);
+    char text[256];
+
+    (void)ls_tensor_text(t, text, sizeof text);
+    LST_CHECK(strcmp(text, "IndexedSlices(indices=tf.Tensor([3], shape=(1,), "
+                           "dtype=int32), values=tf.Tensor([[1. 2.]], shape=(1, 2), "
+                           "dtype=float32), dense_shape=tf.Tensor([4 2], shape=(2,), "
+                           "dtype=int32))") == 0);
+    ls_tensor_release(t);
+    ls_tensor_release(rows);
+    ls_tensor_release(values);
 }
 
 LST_TEST(a_long_tensor_shows_its_edges)
@@ -220,6 +276,8 @@ LST_TEST(creating_survives_every_failing_allocation)
 
 LST_MAIN(LST_CASE(floats_print_as_numpy_prints_them),
          LST_CASE(other_dtypes_print_as_numpy_prints_them),
+         LST_CASE(what_has_several_lines_begins_on_its_own),
+         LST_CASE(a_sparse_tensor_prints_its_tensors),
          LST_CASE(a_long_tensor_shows_its_edges), LST_CASE(halves_round_to_nearest_even),
          LST_CASE(impossible_shapes_are_refused),
          LST_CASE(a_view_keeps_the_memory_it_looks_at),

@@ -521,14 +521,6 @@ static void axis(const struct format *f, int depth, int64_t offset, int64_t stri
 
 static void data(const ls_tensor *t, struct sink *s, bool repr)
 {
-    if (t->values != NULL) {
-        puts_to(s, "IndexedSlices(indices=");
-        data(t->indices, s, repr);
-        puts_to(s, ", values=");
-        data(t->values, s, repr);
-        puts_to(s, ")");
-        return;
-    }
     if (t->ndim == 0) {
         if (is_float(t)) {
             scalar_float(t, s);
@@ -546,30 +538,6 @@ static void data(const ls_tensor *t, struct sink *s, bool repr)
 
     f.repr = repr;
     axis(&f, 0, 0, t->count / t->dims[0], s, &column);
-}
-
-size_t ls_tensor_text(const ls_tensor *t, char *buf, size_t size)
-{
-    struct sink s = {buf, size, 0, 0, 0};
-    char shape[128];
-    ls_shape sh;
-
-    if (t == NULL) {
-        puts_to(&s, "None");
-    } else {
-        sh = ls_tensor_shape(t);
-        puts_to(&s, "tf.Tensor(");
-        data(t, &s, false);
-        puts_to(&s, ", shape=");
-        puts_to(&s, ls_shape_text(&sh, shape, sizeof shape));
-        puts_to(&s, ", dtype=");
-        puts_to(&s, ls_dtype_name((ls_dtype)t->dtype));
-        puts_to(&s, ")");
-    }
-    if (size > 0) {
-        buf[LSI_MIN(s.len, size - 1)] = '\0';
-    }
-    return s.len;
 }
 
 /* The data as numpy's repr has it: 1.0, array([1., 2.], dtype=float32). */
@@ -611,37 +579,105 @@ static void array(const ls_tensor *t, struct sink *s)
     puts_to(s, ")");
 }
 
+/* The data by `write`; what has several lines begins on a new one. */
+static void own_lines(const ls_tensor *t, struct sink *s,
+                      void (*write)(const ls_tensor *t, struct sink *s))
+{
+    struct sink nowhere = {NULL, 0, 0, 0, 0};
+
+    write(t, &nowhere);
+    puts_to(s, nowhere.line > 0 ? "\n" : "");
+    write(t, s);
+}
+
+static void plain_data(const ls_tensor *t, struct sink *s)
+{
+    data(t, s, false);
+}
+
+static void describe(const ls_tensor *t, struct sink *s)
+{
+    const ls_shape sh = ls_tensor_shape(t);
+    char shape[128];
+
+    puts_to(s, "shape=");
+    puts_to(s, ls_shape_text(&sh, shape, sizeof shape));
+    puts_to(s, ", dtype=");
+    puts_to(s, ls_dtype_name((ls_dtype)t->dtype));
+}
+
+static void tensor_str(const ls_tensor *t, struct sink *s)
+{
+    puts_to(s, "tf.Tensor(");
+    own_lines(t, s, plain_data);
+    puts_to(s, ", ");
+    describe(t, s);
+    puts_to(s, ")");
+}
+
+/* Rows of a tensor: both tensors it has, and the shape of the whole as a third. */
+static void slices_str(const ls_tensor *t, struct sink *s)
+{
+    char text[160];
+
+    puts_to(s, "IndexedSlices(indices=");
+    tensor_str(t->indices, s);
+    puts_to(s, ", values=");
+    tensor_str(t->values, s);
+    puts_to(s, ", dense_shape=tf.Tensor([");
+    for (int i = 0; i < t->ndim; i++) {
+        (void)snprintf(text, sizeof text, "%s%lld", i > 0 ? " " : "",
+                       (long long)t->dims[i]);
+        puts_to(s, text);
+    }
+    (void)snprintf(text, sizeof text, "], shape=(%d,), dtype=int32))", t->ndim);
+    puts_to(s, text);
+}
+
+static size_t finish(struct sink *s)
+{
+    if (s->size > 0) {
+        s->buf[LSI_MIN(s->len, s->size - 1)] = '\0';
+    }
+    return s->len;
+}
+
+size_t ls_tensor_text(const ls_tensor *t, char *buf, size_t size)
+{
+    struct sink s = {buf, size, 0, 0, 0};
+
+    if (t == NULL) {
+        puts_to(&s, "None");
+    } else if (t->values != NULL) {
+        slices_str(t, &s);
+    } else {
+        tensor_str(t, &s);
+    }
+    return finish(&s);
+}
+
 size_t lsi_tensor_array_text(const ls_tensor *t, char *buf, size_t size)
 {
     struct sink s = {buf, size, 0, 0, 0};
 
-    array(t, &s);
-    if (size > 0) {
-        buf[LSI_MIN(s.len, size - 1)] = '\0';
-    }
-    return s.len;
+    own_lines(t, &s, array);
+    return finish(&s);
 }
 
 size_t ls_tensor_repr(const ls_tensor *t, char *buf, size_t size)
 {
     struct sink s = {buf, size, 0, 0, 0};
-    char shape[128];
 
     if (t == NULL) {
         puts_to(&s, "None");
+    } else if (t->values != NULL) {
+        slices_str(t, &s);
     } else {
-        const ls_shape sh = ls_tensor_shape(t);
-
-        puts_to(&s, "<tf.Tensor: shape=");
-        puts_to(&s, ls_shape_text(&sh, shape, sizeof shape));
-        puts_to(&s, ", dtype=");
-        puts_to(&s, ls_dtype_name((ls_dtype)t->dtype));
+        puts_to(&s, "<tf.Tensor: ");
+        describe(t, &s);
         puts_to(&s, ", numpy=");
-        array(t, &s);
+        own_lines(t, &s, array);
         puts_to(&s, ">");
     }
-    if (size > 0) {
-        buf[LSI_MIN(s.len, size - 1)] = '\0';
-    }
-    return s.len;
+    return finish(&s);
 }

@@ -131,7 +131,9 @@ static void put_distributed(struct writer *w, const ls_value *v)
 static void put_structure(struct writer *w, const ls_value *v)
 {
     const bool dict = v->kind == LS_VALUE_DICT, list = v->kind == LS_VALUE_LIST;
+    const bool repr = w->repr;
 
+    w->repr = true; // of its items, whatever is asked of the whole
     if (v->kind == LS_VALUE_NAMED_TUPLE) {
         put(w, "%s", v->keys->type);
     }
@@ -148,6 +150,7 @@ static void put_structure(struct writer *w, const ls_value *v)
         }
         put_value(w, v->child[i], true);
     }
+    w->repr = repr;
     put(w, "%s%s", v->kind == LS_VALUE_TUPLE && v->size == 1 ? "," : "",
         dict   ? "}"
         : list ? "]"

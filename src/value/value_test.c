@@ -120,11 +120,11 @@ LST_TEST(a_leaf_that_is_the_same_on_every_replica_is_not_wrapped)
     ls_value *merged = NULL;
 
     LST_OK(ls_value_regroup(a, 2, NULL, &merged, NULL));
-    LST_CHECK(prints(merged, "(PerReplica:{\n  0: a,\n  1: b\n}, 'foo')"));
+    LST_CHECK(prints(merged, "(PerReplica:{\n  0: 'a',\n  1: 'b'\n}, 'foo')"));
     ls_value_release(merged);
     LST_OK(ls_value_regroup(b, 2, NULL, &merged, NULL));
-    LST_CHECK(prints(merged, "(PerReplica:{\n  0: 1,\n  1: 3\n}, "
-                             "PerReplica:{\n  0: 2,\n  1: 4\n})"));
+    LST_CHECK(prints(merged, "(PerReplica:{\n  0: '1',\n  1: '3'\n}, "
+                             "PerReplica:{\n  0: '2',\n  1: '4'\n})"));
     ls_value_release(merged);
     LST_OK(ls_value_regroup(a, 1, NULL, &merged, NULL)); // one replica: the identity
     LST_CHECK(prints(merged, "('a', 'foo')"));
@@ -392,6 +392,34 @@ LST_TEST(tensors_print_inside_a_per_replica_value_as_in_tensorflow)
     ls_value_release(pr);
 }
 
+LST_TEST(what_is_in_a_container_prints_as_its_repr)
+{
+    ls_tensor *t = NULL;
+    ls_value *v[2] = {NULL, NULL}, *pr = NULL, *dict = NULL, *tuple = NULL;
+    const ls_string s = {"x'y\n", 4};
+
+    LST_OK(ls_tensor_create(NULL, LS_F32, LS_SHAPE(2, 1), (float[]){1, 2}, &t, NULL));
+    LST_OK(ls_value_tensor(t, &v[0], NULL));
+    LST_OK(ls_value_string(s, &v[1], NULL));
+    LST_OK(ls_value_tuple(v, 2, &tuple, NULL));
+    LST_OK(ls_value_per_replica(v, 2, &pr, NULL));
+    LST_OK(ls_value_dict((const char *[]){"k"}, (ls_value *[]){pr}, 1, &dict, NULL));
+    LST_CHECK(prints(tuple, "(<tf.Tensor: shape=(2, 1), dtype=float32, numpy=\narray([[1."
+                            "],\n       [2.]], dtype=float32)>, \"x'y\\n\")"));
+    LST_CHECK(prints(dict, "{'k': PerReplica:{\n  0: <tf.Tensor: shape=(2, 1), "
+                           "dtype=float32, numpy=\narray([[1.],\n       [2.]], "
+                           "dtype=float32)>,\n  1: \"x'y\\n\"\n}}"));
+    // The items of a distributed value are not in a container: their own text.
+    LST_CHECK(prints(pr, "PerReplica:{\n  0: tf.Tensor(\n[[1.]\n [2.]], shape=(2, 1), "
+                         "dtype=float32),\n  1: x'y\n\n}"));
+    ls_value_release(dict);
+    ls_value_release(pr);
+    ls_value_release(tuple);
+    ls_value_release(v[0]);
+    ls_value_release(v[1]);
+    ls_tensor_release(t);
+}
+
 LST_TEST(literals_print_as_in_python)
 {
     static const struct {
@@ -565,6 +593,7 @@ LST_MAIN(LST_CASE(select_undoes_regroup_of_nested_structures),
          LST_CASE(map_keeps_the_structure_and_returns_the_first_failure),
          LST_CASE(local_results_are_one_value_a_replica),
          LST_CASE(tensors_print_inside_a_per_replica_value_as_in_tensorflow),
+         LST_CASE(what_is_in_a_container_prints_as_its_repr),
          LST_CASE(literals_print_as_in_python),
          LST_CASE(a_text_that_does_not_fit_is_cut_and_counted),
          LST_CASE(bad_arguments_are_refused_with_their_name),
