@@ -49,21 +49,25 @@ static void store_release(lsi_store *s)
     }
 }
 
-static ls_status store_add(lsi_store *s, ls_value *v, ls_error *err)
+/* Room for one more: asked for before an element that would be lost is taken. */
+static ls_status store_reserve(lsi_store *s, ls_error *err)
 {
     if (s->n == s->room) {
         const size_t room = LSI_MAX(64, 2 * s->room);
         ls_value **grown = lsi_realloc(s->items, s->room, room, sizeof(ls_value *));
 
         if (grown == NULL) {
-            s->torn = true;
             return lsi_fail_memory(err, "a cache", room * sizeof(ls_value *));
         }
         s->items = grown;
         s->room = room;
     }
-    s->items[s->n++] = ls_value_retain(v);
     return LS_OK;
+}
+
+static void store_add(lsi_store *s, ls_value *v)
+{
+    s->items[s->n++] = ls_value_retain(v);
 }
 
 /* What the node's later iterators replay; NULL: nothing yet. */
@@ -94,8 +98,11 @@ static ls_status read_on(struct cache *c, ls_value **out, ls_error *err)
 {
     lsi_cache_node *node = (lsi_cache_node *)c->unary.base.dataset;
     ls_value *v = NULL;
-    ls_status st = lsi_iterator_next(c->unary.input, &v, err);
+    ls_status st = store_reserve(c->store, err);
 
+    if (st == LS_OK) {
+        st = lsi_iterator_next(c->unary.input, &v, err);
+    }
     if (st == LS_OUT_OF_RANGE) {
         if (!c->store->torn) {
             publish(node, c->store, false);
@@ -104,12 +111,8 @@ static ls_status read_on(struct cache *c, ls_value **out, ls_error *err)
         c->at = c->store->n;
     }
     if (st == LS_OK) {
-        st = store_add(c->store, v, err);
-        if (st == LS_OK) {
-            *out = v;
-        } else {
-            ls_value_release(v);
-        }
+        store_add(c->store, v);
+        *out = v;
     }
     return st;
 }
@@ -161,9 +164,12 @@ static ls_status restore_store(struct cache *c, lsi_reader *r, ls_error *err)
     for (uint64_t i = 0; i < n && st == LS_OK; i++) {
         ls_value *v = NULL;
 
-        st = lsi_read_element(r, c->unary.base.dataset->spec, &v, err);
+        st = store_reserve(store, err);
         if (st == LS_OK) {
-            st = store_add(store, v, err);
+            st = lsi_read_element(r, c->unary.base.dataset->spec, &v, err);
+        }
+        if (st == LS_OK) {
+            store_add(store, v);
         }
         ls_value_release(v);
     }

@@ -3,19 +3,24 @@
  * folder NAME.lockfile: making one is atomic); the last bytes of a complete file say so.
  * A file without them is what somebody left behind who came to no end.
  *
- * Layout: the magic number; for each element its length and its bytes as in a saved
- * position; then the mark of the end, the number of elements and the magic number again.
+ * Layout: the magic number; for each element its length, two checksums and its bytes as
+ * in a saved position; then the mark of the end, the number of elements and the magic
+ * number again. The first checksum is over the element's number and its length, so that
+ * one that is missing or stands elsewhere is found; the second is over its bytes.
  */
 #include "data/cache.h"
+#include "data/crc32c.h"
 #include "os/file.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define MAGIC 0x3165686361634C53u /* "SLcache1" */
+#define MAGIC 0x3265686361634C53u   /* "SLcache2" */
+#define MAGIC_1 0x3165686361634C53u /* "SLcache1": without checksums */
 #define END_MARK UINT64_MAX
 
-enum { TAIL = 3 * sizeof(uint64_t), PIECE = 1 << 16 };
+enum { TAIL = 3 * sizeof(uint64_t), HEAD = 2 * sizeof(uint64_t), PIECE = 1 << 16 };
 
 enum mode {
     NEW,     // nothing was asked for yet
@@ -26,11 +31,14 @@ enum mode {
 
 struct cache_file {
     lsi_unary unary; // the input is NULL while reading
-    bool over;       // the input is
+    bool over;       // the input is; reading: the file is damaged here
     const lsi_cache_node *node;
     enum mode mode;
+    char *lock; // its name; NULL: none yet
     lsi_file *file;
     uint64_t count;  // elements given
+    uint64_t total;  // reading: elements that the file says it has
+    ls_value *late;  // an element that could not be written, not given yet
     lsi_writer next; // what is not yet in the file; NEW: of a restored position
     uint64_t size;   // reading: where the elements end; writing: bytes in the file
     uint8_t *piece;  // reading: bytes [at, have) of the file lie before `offset`
@@ -40,70 +48,76 @@ struct cache_file {
 
 /* ---- names and locks ---- */
 
-static ls_status lock_name(const struct cache_file *c, char **out, ls_error *err)
+/* The name of the lock is made before and kept: giving it back needs no memory. */
+static ls_status name_lock(struct cache_file *c, ls_error *err)
 {
     const size_t room = strlen(c->node->file) + sizeof ".lockfile";
 
-    *out = lsi_alloc(room, 1);
-    if (*out == NULL) {
-        return lsi_fail_memory(err, "the name of a lock", room);
+    if (c->lock == NULL) {
+        c->lock = lsi_alloc(room, 1);
+        if (c->lock == NULL) {
+            return lsi_fail_memory(err, "the name of a lock", room);
+        }
+        (void)snprintf(c->lock, room, "%s.lockfile", c->node->file);
     }
-    (void)snprintf(*out, room, "%s.lockfile", c->node->file);
     return LS_OK;
 }
 
-static ls_status lock(const struct cache_file *c, ls_error *err)
+static ls_status lock(struct cache_file *c, ls_error *err)
 {
-    char *name = NULL;
-    ls_status st = lock_name(c, &name, err);
+    ls_status st = name_lock(c, err);
 
     if (st == LS_OK) {
-        st = lsi_folder_create(name, err);
+        st = lsi_folder_create(c->lock, err);
     }
     if (st == LS_ALREADY_EXISTS) {
         st = lsi_fail(err, LS_ALREADY_EXISTS, -1,
                       "cache %.150s: somebody is filling it, %.150s is there; if nobody "
                       "is any more, remove both",
-                      c->node->file, name);
+                      c->node->file, c->lock);
     }
-    lsi_free(name);
     return st;
 }
 
 static void unlock(const struct cache_file *c)
 {
-    char *name = NULL;
-
-    if (lock_name(c, &name, NULL) != LS_OK || lsi_file_remove(name, NULL) != LS_OK) {
+    if (lsi_file_remove(c->lock, NULL) != LS_OK) {
         lsi_log(LS_LOG_WARNING, "cache %s: its lock could not be removed", c->node->file);
     }
-    lsi_free(name);
 }
 
-/* Opens the file; LS_NOT_FOUND: there is none; *whole: it has its end. */
-static ls_status open_file(const struct cache_file *c, lsi_file **out, uint64_t *size,
-                           bool *whole, ls_error *err)
+/* A file that is there: */
+struct found {
+    lsi_file *file;
+    uint64_t size;  // where its elements end
+    uint64_t total; // how many it says that there are
+    bool whole;     // it has its end
+    bool old;       // it has no checksums
+};
+
+/* Opens the file. LS_NOT_FOUND: there is none. */
+static ls_status open_file(const struct cache_file *c, struct found *f, ls_error *err)
 {
     uint64_t tail[3] = {0}, head = 0;
-    lsi_file *file = NULL;
-    ls_status st = lsi_file_open(c->node->file, LSI_FILE_READ, &file, err);
+    ls_status st = lsi_file_open(c->node->file, LSI_FILE_READ, &f->file, err);
 
-    *whole = false;
     if (st == LS_OK) {
-        st = lsi_file_size(file, size, err);
+        st = lsi_file_size(f->file, &f->size, err);
     }
-    if (st == LS_OK && *size >= sizeof head + TAIL) {
-        st = lsi_file_read_exactly(file, 0, &head, sizeof head, err);
-        *size -= TAIL;
+    if (st == LS_OK && f->size >= sizeof head + TAIL) {
+        st = lsi_file_read_exactly(f->file, 0, &head, sizeof head, err);
+        f->size -= TAIL;
         if (st == LS_OK) {
-            st = lsi_file_read_exactly(file, *size, tail, TAIL, err);
+            st = lsi_file_read_exactly(f->file, f->size, tail, TAIL, err);
         }
-        *whole = st == LS_OK && head == MAGIC && tail[0] == END_MARK && tail[2] == MAGIC;
+        f->whole =
+            st == LS_OK && head == MAGIC && tail[0] == END_MARK && tail[2] == MAGIC;
+        f->old = head == MAGIC_1;
+        f->total = tail[1];
     }
-    if (st == LS_OK) {
-        *out = file;
-    } else {
-        lsi_file_close(file);
+    if (st != LS_OK) {
+        lsi_file_close(f->file);
+        f->file = NULL;
     }
     return st;
 }
@@ -143,62 +157,98 @@ static ls_status ensure(struct cache_file *c, size_t n, size_t *got, ls_error *e
     return st;
 }
 
-static ls_status damaged(const struct cache_file *c, ls_error *err)
+static ls_status damaged(const struct cache_file *c, const char *what, ls_error *err)
 {
     return lsi_fail(err, LS_DATA_LOSS, -1,
-                    "cache %s is damaged at element %llu; remove it, and it is made anew",
-                    c->node->file, (unsigned long long)c->count);
+                    "cache %s is damaged at byte %" PRIu64 ", element %" PRIu64
+                    ": %s; remove it, and it is made anew",
+                    c->node->file, c->offset - (c->have - c->at), c->count, what);
 }
 
-/* The bytes of the next element, at c->piece + c->at; LS_OUT_OF_RANGE: the end. */
+/* The checksum of what stands before an element: its number, and its length. */
+static uint32_t sum_of_head(uint64_t count, uint64_t length)
+{
+    const uint64_t head[2] = {count, length};
+
+    return lsi_crc32c_masked(head, sizeof head);
+}
+
+/* What follows the last element must be as many elements before. */
+static ls_status at_end(const struct cache_file *c, ls_error *err)
+{
+    return c->count == c->total ? LS_OUT_OF_RANGE
+                                : damaged(c, "it ends before its last element", err);
+}
+
+/*
+ * The bytes of the next element, HEAD behind c->piece + c->at; LS_OUT_OF_RANGE: the end.
+ * Nothing is passed over: after a failure the same element comes again.
+ */
 static ls_status find_record(struct cache_file *c, size_t *n, ls_error *err)
 {
     uint64_t length = 0;
+    uint32_t sums[2] = {0};
     size_t got = 0;
-    ls_status st = ensure(c, sizeof length, &got, err);
+    ls_status st = ensure(c, HEAD, &got, err);
 
     if (st != LS_OK || got == 0) {
-        return st != LS_OK ? st : LS_OUT_OF_RANGE;
+        return st != LS_OK ? st : at_end(c, err);
     }
-    if (got == sizeof length) {
-        memcpy(&length, c->piece + c->at, sizeof length);
+    if (got < HEAD) {
+        return damaged(c, "an element is cut off", err);
     }
-    if (got < sizeof length || length > c->size) {
-        return damaged(c, err);
+    memcpy(&length, c->piece + c->at, sizeof length);
+    memcpy(sums, c->piece + c->at + sizeof length, sizeof sums);
+    if (sums[0] != sum_of_head(c->count, length) || length > c->size) {
+        return damaged(c, "the checksum of its number and length is wrong", err);
     }
-    c->at += sizeof length;
-    st = ensure(c, (size_t)length, &got, err);
-    if (st == LS_OK && got < length) {
-        st = damaged(c, err);
+    st = ensure(c, HEAD + (size_t)length, &got, err);
+    if (st == LS_OK && got < HEAD + length) {
+        st = damaged(c, "an element is cut off", err);
+    }
+    if (st == LS_OK &&
+        sums[1] != lsi_crc32c_masked(c->piece + c->at + HEAD, (size_t)length)) {
+        st = damaged(c, "the checksum of its bytes is wrong", err);
     }
     *n = (size_t)length;
     return st;
 }
 
+static void pass_record(struct cache_file *c, size_t n)
+{
+    c->at += HEAD + n;
+    c->count++;
+}
+
 static ls_status read_element(struct cache_file *c, ls_value **out, ls_error *err)
 {
     size_t n = 0;
-    ls_status st = find_record(c, &n, err);
+    ls_status st = c->over ? LS_OUT_OF_RANGE : find_record(c, &n, err);
 
     if (st == LS_OK) {
-        lsi_reader r = {c->piece + c->at, n, 0};
+        lsi_reader r = {c->piece + c->at + HEAD, n, 0};
 
-        if (lsi_read_element(&r, c->node->base.spec, out, NULL) != LS_OK) {
-            st = damaged(c, err);
+        st = lsi_read_element(&r, c->node->base.spec, out, err);
+        if (st != LS_OK && st != LS_RESOURCE_EXHAUSTED) {
+            st = damaged(c, "it is no element of this dataset", err);
         }
-        c->at += n;
-        c->count++;
+        if (st == LS_OK) {
+            pass_record(c, n);
+        }
     }
+    c->over = c->over || st == LS_DATA_LOSS; // nothing behind it can be trusted
     return st;
 }
 
-static void begin_reading(struct cache_file *c, lsi_file *file, uint64_t size)
+/* The input is not needed any more; the file is taken over. */
+static void begin_reading(struct cache_file *c, const struct found *f)
 {
     lsi_iterator_close(c->unary.input);
     c->unary.input = NULL;
     c->mode = READING;
-    c->file = file;
-    c->size = size;
+    c->file = f->file;
+    c->size = f->size;
+    c->total = f->total;
     c->offset = sizeof(uint64_t);
     c->at = 0;
     c->have = 0;
@@ -240,66 +290,91 @@ static void abandon(struct cache_file *c)
 static ls_status begin(struct cache_file *c, ls_error *err)
 {
     const bool resumed = c->next.size > 0;
-    lsi_file *file = NULL;
-    uint64_t size = 0;
-    bool whole = false;
-    ls_status st = lock(c, err);
+    struct found found = {0};
+    ls_status st = LS_OK;
 
+    if (!resumed) { // before there is a file to begin with it
+        lsi_write_u64(&c->next, MAGIC);
+    }
+    if (c->next.failed) {
+        c->next.failed = false;
+        return lsi_fail_memory(err, "a piece of a cache", sizeof(uint64_t));
+    }
+    st = lock(c, err);
     if (st != LS_OK) {
+        c->next.size = resumed ? c->next.size : 0;
         return st;
     }
-    st = open_file(c, &file, &size, &whole, err);
+    st = open_file(c, &found, err);
     if (st == LS_NOT_FOUND) {
-        st = lsi_file_open(c->node->file, LSI_FILE_WRITE, &c->file, err);
+        st = lsi_file_open(c->node->file, LSI_FILE_CREATE, &c->file, err);
         if (st == LS_OK) {
             c->mode = WRITING;
             c->size = 0;
-            if (!resumed) {
-                lsi_write_u64(&c->next, MAGIC);
-            }
             return LS_OK;
         }
-    } else if (st == LS_OK && whole && !resumed) {
-        begin_reading(c, file, size);
-        file = NULL;
-    } else if (st == LS_OK && whole) {
+    } else if (st == LS_OK && found.whole && !resumed) {
+        begin_reading(c, &found);
+        found.file = NULL;
+    } else if (st == LS_OK && found.whole) {
         c->mode = PASSING; // somebody else has finished it meanwhile
         c->next.size = 0;
     } else if (st == LS_OK) {
         st = lsi_fail(err, LS_ALREADY_EXISTS, -1,
-                      "cache %s: the file is there, but it is no complete cache; remove "
-                      "it, or choose another name",
-                      c->node->file);
+                      "cache %s: the file is there, but it is %s; remove it, or choose "
+                      "another name",
+                      c->node->file,
+                      found.old ? "of an earlier version, without checksums"
+                                : "no complete cache");
     }
-    lsi_file_close(file);
+    c->next.size = resumed ? c->next.size : 0;
+    lsi_file_close(found.file);
     unlock(c);
     return st;
 }
 
+/* Out of memory: nothing of it was written, and it can be tried again. A file that takes
+ * no more is given up. */
 static ls_status write_element(struct cache_file *c, const ls_value *v, ls_error *err)
 {
     const size_t at = c->next.size;
-    uint64_t length = 0;
 
     lsi_write_u64(&c->next, 0);
+    lsi_write_u64(&c->next, 0);
     lsi_write_value(&c->next, v);
-    if (!c->next.failed) {
-        length = c->next.size - at - sizeof length;
-        memcpy(c->next.bytes + at, &length, sizeof length);
+    if (c->next.failed) {
+        c->next.failed = false;
+        c->next.size = at;
+        return lsi_fail_memory(err, "a piece of a cache", 2 * c->next.room);
     }
-    return c->next.size >= PIECE || c->next.failed || c->next.obstacle != NULL
-               ? flush(c, err)
-               : LS_OK;
+    const uint64_t length = c->next.size - at - HEAD;
+    const uint32_t sums[2] = {
+        sum_of_head(c->count, length),
+        lsi_crc32c_masked(c->next.bytes + at + HEAD, (size_t)length)};
+    memcpy(c->next.bytes + at, &length, sizeof length);
+    memcpy(c->next.bytes + at + sizeof length, sums, sizeof sums);
+    const ls_status st =
+        c->next.size >= PIECE || c->next.obstacle != NULL ? flush(c, err) : LS_OK;
+    if (st != LS_OK) {
+        abandon(c);
+    }
+    return st;
 }
 
 /* The pass came to its end: the file gets its own and the lock goes. */
 static ls_status finish(struct cache_file *c, ls_error *err)
 {
+    const size_t at = c->next.size;
     ls_status st = LS_OK;
 
     lsi_write_u64(&c->next, END_MARK);
     lsi_write_u64(&c->next, c->count);
     lsi_write_u64(&c->next, MAGIC);
+    if (c->next.failed) { // the next call tries it again
+        c->next.failed = false;
+        c->next.size = at;
+        return lsi_fail_memory(err, "the end of a cache", TAIL);
+    }
     st = flush(c, err);
     if (st == LS_OK) {
         st = lsi_file_sync(c->file, err);
@@ -319,24 +394,24 @@ static ls_status finish(struct cache_file *c, ls_error *err)
 
 static ls_status copy_element(struct cache_file *c, ls_value **out, ls_error *err)
 {
-    ls_value *v = NULL;
-    ls_status st = c->over ? LS_OUT_OF_RANGE : lsi_iterator_next(c->unary.input, &v, err);
+    ls_value *v = c->late;
+    ls_status st = v != NULL ? LS_OK
+                   : c->over ? LS_OUT_OF_RANGE
+                             : lsi_iterator_next(c->unary.input, &v, err);
 
+    c->late = NULL;
     if (st == LS_OUT_OF_RANGE) {
         c->over = true;
         return c->mode == WRITING ? finish(c, err) : LS_OUT_OF_RANGE;
     }
     if (st == LS_OK && c->mode == WRITING) {
         st = write_element(c, v, err);
-        if (st != LS_OK) {
-            abandon(c);
-        }
     }
     if (st == LS_OK) {
         c->count++;
         *out = v;
     } else {
-        ls_value_release(v);
+        c->late = v; // the file may be lost, the element is not
     }
     return st;
 }
@@ -381,6 +456,13 @@ static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
     struct cache_file *c = (struct cache_file *)it;
     ls_status st = LS_OK;
 
+    if (c->late != NULL) {
+        return lsi_fail(
+            err, LS_FAILED_PRECONDITION, -1,
+            "cache %s: an element could not be written and was not given yet; "
+            "ask for it before the position is saved",
+            c->node->file);
+    }
     lsi_write_u64(w, c->mode == WRITING ? NEW : c->mode);
     lsi_write_u64(w, c->count);
     lsi_write_bool(w, c->over);
@@ -401,38 +483,49 @@ static void let_go(struct cache_file *c)
     }
     lsi_file_close(c->file);
     c->file = NULL;
+    ls_value_release(c->late);
+    c->late = NULL;
     lsi_writer_clear(&c->next);
 }
 
 /* Goes to element `count` of a complete file. */
 static ls_status seek(struct cache_file *c, uint64_t count, ls_error *err)
 {
-    lsi_file *file = NULL;
-    uint64_t size = 0;
-    bool whole = false;
-    ls_status st = open_file(c, &file, &size, &whole, err);
+    struct found found = {0};
+    ls_status st = open_file(c, &found, err);
 
-    if (st == LS_OK && !whole) {
-        lsi_file_close(file);
+    if (st == LS_OK && !found.whole) {
+        lsi_file_close(found.file);
         return lsi_fail(err, LS_DATA_LOSS, -1,
                         "cache %s is not the complete one that the position was saved "
                         "from",
                         c->node->file);
     }
     if (st == LS_OK) {
-        begin_reading(c, file, size);
+        begin_reading(c, &found);
     }
     while (st == LS_OK && c->count < count) {
         size_t n = 0;
 
         st = find_record(c, &n, err);
-        c->at += st == LS_OK ? n : 0;
-        c->count += st == LS_OK;
+        if (st == LS_OK) {
+            pass_record(c, n);
+        }
         if (st == LS_OUT_OF_RANGE) {
-            st = damaged(c, err);
+            st = damaged(c, "it ends before the saved position", err);
         }
     }
     return st;
+}
+
+static bool begins_as_cache(const void *bytes, size_t n)
+{
+    uint64_t head = 0;
+
+    if (n >= sizeof head) {
+        memcpy(&head, bytes, sizeof head);
+    }
+    return head == MAGIC;
 }
 
 static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
@@ -457,6 +550,10 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
     }
     if (st == LS_OK && mode != READING && c->unary.input == NULL) {
         st = lsi_state_damaged(err, "a cache that has no input");
+    }
+    if (st == LS_OK && n > 0 && !begins_as_cache(bytes, n)) {
+        st = lsi_state_damaged(err, "the contents of a cache do not begin as ones of "
+                                    "this version");
     }
     if (st != LS_OK) {
         return st;
@@ -485,6 +582,7 @@ static void close_cache(lsi_iterator *it)
 
     let_go(c);
     lsi_free(c->piece);
+    lsi_free(c->lock);
     lsi_unary_close(it);
 }
 
@@ -494,9 +592,7 @@ ls_status lsi_cache_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *er
         .next = next, .save = save, .restore = restore, .close = close_cache};
     lsi_iterator *it = NULL;
     struct cache_file *c = NULL;
-    lsi_file *file = NULL;
-    uint64_t size = 0;
-    bool whole = false;
+    struct found found = {0};
     ls_status st = lsi_iterator_new(&ops, sizeof *c, d, &it, err);
 
     if (st != LS_OK) {
@@ -504,10 +600,11 @@ ls_status lsi_cache_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *er
     }
     c = (struct cache_file *)it;
     c->node = (const lsi_cache_node *)d;
-    if (open_file(c, &file, &size, &whole, NULL) == LS_OK && whole) {
-        begin_reading(c, file, size); // the input is left alone
-    } else {
-        lsi_file_close(file);
+    st = open_file(c, &found, err);
+    if (st == LS_OK && found.whole) {
+        begin_reading(c, &found);             // the input is left alone
+    } else if (st != LS_RESOURCE_EXHAUSTED) { // what else is wrong the first call tells
+        lsi_file_close(found.file);
         st = lsi_dataset_iterate(d->inputs[0], &c->unary.input, err);
     }
     if (st == LS_OK) {

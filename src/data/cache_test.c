@@ -146,36 +146,96 @@ LST_TEST(a_lock_or_an_unfinished_file_is_not_overwritten)
     lst_leave(&at);
 }
 
-LST_TEST(a_damaged_file_is_told)
+/* Reads a cache of the numbers from 0 on: how many came before something else did. */
+static int64_t read_numbers(ls_status *st, ls_error *err)
+{
+    ls_dataset *d = ls_dataset_cache(lst_range(3), lst_path(&at, "c"));
+    ls_iterator *it = NULL;
+    int64_t n = 0;
+
+    *st = ls_dataset_iterate(d, &it, err);
+    while (*st == LS_OK) {
+        ls_value *v = NULL;
+
+        *st = ls_iterator_next(it, &v, err);
+        if (*st == LS_OK) {
+            const int64_t *x = ls_tensor_data(ls_value_as_tensor(v));
+
+            LST_CHECK(*x == n);
+            n++;
+        }
+        ls_value_release(v);
+    }
+    ls_iterator_release(it);
+    ls_dataset_release(d);
+    return n;
+}
+
+LST_TEST(a_flipped_bit_anywhere_in_a_file_is_told_with_its_place)
 {
     char *bytes = NULL;
     size_t n = 0;
-    ls_dataset *d = NULL;
+    ls_status st = LS_OK;
 
     lst_enter(&at);
     LST_CHECK(lst_gives(ls_dataset_cache(lst_range(3), lst_path(&at, "c")), "0 1 2"));
     LST_OK(lsi_file_read(lst_path(&at, "c"), 1 << 20, (void **)&bytes, &n, NULL));
-    for (size_t i = 8; i < n - 24; i++) { // every byte of the elements in turn
-        ls_iterator *it = NULL;
-        ls_value *v = NULL;
-        ls_status st = LS_OK;
+    for (size_t i = 0; i < 8 * n; i++) {
+        const char bit = (char)(1 << i % 8);
+        ls_error err = LS_ERROR_INIT;
 
-        bytes[i] ^= 0x55;
+        bytes[i / 8] ^= bit;
         (void)lst_file(&at, "c", bytes, n);
-        bytes[i] ^= 0x55;
-        d = ls_dataset_cache(lst_range(3), lst_path(&at, "c"));
-        LST_OK(ls_dataset_iterate(d, &it, NULL));
-        for (int k = 0; k < 3 && st == LS_OK; k++) {
-            st = ls_iterator_next(it, &v, NULL);
-            if (st == LS_OK) {
-                ls_value_release(v);
-            }
+        bytes[i / 8] ^= bit;
+        (void)read_numbers(&st, &err);
+        if (i < 64 || (i >= 8 * (n - 24) && (i < 8 * (n - 16) || i >= 8 * (n - 8)))) {
+            LST_CHECK(st == LS_ALREADY_EXISTS); // the marks at the beginning and the end
+        } else {
+            LST_CHECK(st == LS_DATA_LOSS && strstr(err.message, "/c is damaged at byte"));
         }
-        LST_CHECK(st == LS_OK || st == LS_DATA_LOSS); // a number may be another number
-        ls_iterator_release(it);
-        ls_dataset_release(d);
     }
     lsi_free(bytes);
+    lst_leave(&at);
+}
+
+LST_TEST(an_element_that_is_missing_in_a_file_is_told)
+{
+    char *bytes = NULL;
+    size_t n = 0, each = 0;
+    ls_status st = LS_OK;
+
+    lst_enter(&at);
+    LST_CHECK(lst_gives(ls_dataset_cache(lst_range(3), lst_path(&at, "c")), "0 1 2"));
+    LST_OK(lsi_file_read(lst_path(&at, "c"), 1 << 20, (void **)&bytes, &n, NULL));
+    each = (n - 8 - 24) / 3;
+    for (size_t gone = 0; gone < 3; gone++) {
+        ls_error err = LS_ERROR_INIT;
+        char *cut = lsi_alloc(n, 1);
+        const size_t from = 8 + gone * each;
+
+        memcpy(cut, bytes, from);
+        memcpy(cut + from, bytes + from + each, n - from - each);
+        (void)lst_file(&at, "c", cut, n - each);
+        LST_CHECK(read_numbers(&st, &err) == (int64_t)gone);
+        LST_FAILS(st, LS_DATA_LOSS, err, "element");
+        lsi_free(cut);
+    }
+    lsi_free(bytes);
+    lst_leave(&at);
+}
+
+LST_TEST(a_file_of_an_earlier_version_is_not_read_without_checksums)
+{
+    char old[32] = "SLcache1";
+    ls_error err = LS_ERROR_INIT;
+    ls_status st = LS_OK;
+
+    memset(old + 8, 0xFF, 8);
+    memcpy(old + 24, "SLcache1", 8);
+    lst_enter(&at);
+    (void)lst_file(&at, "c", old, sizeof old);
+    LST_CHECK(read_numbers(&st, &err) == 0);
+    LST_FAILS(st, LS_ALREADY_EXISTS, err, "earlier version");
     lst_leave(&at);
 }
 
@@ -260,7 +320,9 @@ LST_MAIN(LST_CASE(D75_what_was_cached_is_replayed_and_the_input_left_alone),
          LST_CASE(a_file_is_filled_by_the_first_pass_and_outlives_the_dataset),
          LST_CASE(elements_of_any_length_come_back_from_a_file),
          LST_CASE(a_lock_or_an_unfinished_file_is_not_overwritten),
-         LST_CASE(a_damaged_file_is_told),
+         LST_CASE(a_flipped_bit_anywhere_in_a_file_is_told_with_its_place),
+         LST_CASE(an_element_that_is_missing_in_a_file_is_told),
+         LST_CASE(a_file_of_an_earlier_version_is_not_read_without_checksums),
          LST_CASE(a_cache_in_memory_continues_where_it_was_saved_with_its_contents),
          LST_CASE(a_cache_in_a_file_continues_where_it_was_saved),
          LST_CASE(no_allocation_that_fails_in_a_cache_leaks))

@@ -51,6 +51,7 @@ static ls_status begin_file(lsi_file_reader *r, ls_error *err)
         return LS_OK;
     }
     st = r->format->begin != NULL ? r->format->begin(r, &again, err) : LS_OK;
+    again = again || st == LS_RESOURCE_EXHAUSTED; // which says nothing about the file
     r->begun = st == LS_OK || !again;
     if (st != LS_OK && again) {
         lsi_stream_close(r->stream); // it may be another file by the next call
@@ -59,9 +60,13 @@ static ls_status begin_file(lsi_file_reader *r, ls_error *err)
     return st;
 }
 
-/* After the end, and after bytes that cannot be trusted, there is nothing more. */
-static void leave(lsi_file_reader *r)
+/* After the end, and after bytes that cannot be trusted, there is nothing more. Out of
+ * memory is neither: the next call tries the same record again. */
+static void leave_after(lsi_file_reader *r, ls_status st)
 {
+    if (st == LS_OK || st == LS_RESOURCE_EXHAUSTED) {
+        return;
+    }
     lsi_stream_close(r->stream);
     r->stream = NULL;
     r->over = true;
@@ -79,7 +84,7 @@ static ls_status begin(lsi_file_reader *r, ls_error *err)
         const ls_status st = begin_file(r, err);
 
         if (st == LS_DATA_LOSS) {
-            leave(r);
+            leave_after(r, st);
         }
         return st;
     }
@@ -95,9 +100,7 @@ static ls_status record(lsi_file_reader *r, ls_string *s, size_t *tail, ls_error
     }
     *tail = 0;
     st = r->format->record(r, s, tail, err);
-    if (st != LS_OK) {
-        leave(r);
-    }
+    leave_after(r, st);
     return st;
 }
 
@@ -137,7 +140,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         }
         st = r->format->element(r, out, err);
         if (st == LS_OUT_OF_RANGE || st == LS_DATA_LOSS) {
-            leave(r);
+            leave_after(r, st);
         }
         return st;
     }
@@ -301,9 +304,7 @@ static ls_status pass_one(lsi_file_reader *r, ls_error *err)
         st = begin(r, err);
         if (st == LS_OK) {
             st = r->format->pass(r, err);
-            if (st != LS_OK) {
-                leave(r);
-            }
+            leave_after(r, st);
         }
         return st;
     }

@@ -556,8 +556,7 @@ LST_TEST(a_failure_while_building_waits_for_the_iterator)
 
     LST_CHECK(ls_dataset_spec(d) == NULL);
     LST_FAILS(ls_dataset_iterate(d, &it, &err), LS_INVALID_ARGUMENT, err,
-              "range: the "
-              "step is 0");
+              "range: step must not be 0");
     ls_dataset_release(d);
     LST_FAILS(ls_dataset_iterate(NULL, &it, &err), LS_RESOURCE_EXHAUSTED, err, "dataset");
 }

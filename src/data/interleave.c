@@ -16,7 +16,8 @@ struct slot {
 
 struct interleave {
     lsi_unary unary;
-    bool over; // the input is; it stays, for its position is part of ours
+    bool over;      // the input is; it stays, for its position is part of ours
+    ls_value *late; // the name of a file that there was no memory for
     const lsi_interleave_node *node;
     struct slot *slots;
     size_t room;   // of those that have been needed
@@ -61,7 +62,7 @@ static ls_status reserve(struct interleave *il, size_t at, ls_error *err)
     return LS_OK;
 }
 
-/* Fills an empty slot with the dataset of an element, which is taken over. */
+/* Fills an empty slot with the dataset of an element, which is taken over if it could. */
 static ls_status open_slot(struct interleave *il, struct slot *s, ls_value *element,
                            ls_error *err)
 {
@@ -79,7 +80,6 @@ static ls_status open_slot(struct interleave *il, struct slot *s, ls_value *elem
     }
     ls_dataset_release(d);
     if (st != LS_OK) {
-        ls_value_release(element);
         return st;
     }
     s->element = element;
@@ -90,14 +90,26 @@ static ls_status open_slot(struct interleave *il, struct slot *s, ls_value *elem
 
 static ls_status refill(struct interleave *il, struct slot *s, ls_error *err)
 {
-    ls_value *element = NULL;
-    const ls_status st = lsi_iterator_next(il->unary.input, &element, err);
+    ls_value *element = il->late;
+    ls_status st =
+        element != NULL ? LS_OK : lsi_iterator_next(il->unary.input, &element, err);
 
+    il->late = NULL;
     if (st == LS_OUT_OF_RANGE) {
         il->over = true;
         return LS_OK; // the slot stays empty
     }
-    return st == LS_OK ? open_slot(il, s, element, err) : st;
+    if (st == LS_OK) {
+        st = open_slot(il, s, element, err);
+    }
+    // A file that there was no memory for is tried again; a function of the user's that
+    // made nothing of its element has had it.
+    if (st == LS_RESOURCE_EXHAUSTED && il->node->shared != NULL) {
+        il->late = element;
+    } else if (st != LS_OK) {
+        ls_value_release(element);
+    }
+    return st;
 }
 
 /* Moves to a slot that is not empty; LS_OUT_OF_RANGE: all are, and stay so. */
@@ -253,8 +265,14 @@ static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *e
 static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
 {
     struct interleave *il = (struct interleave *)it;
-    ls_status st = lsi_iterator_save(il->unary.input, w, err);
+    ls_status st = LS_OK;
 
+    if (il->late != NULL) {
+        return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
+                        "there was no memory to open a file; "
+                        "ask for the next element again before the position is saved");
+    }
+    st = lsi_iterator_save(il->unary.input, w, err);
     lsi_write_bool(w, il->over);
     lsi_write_u64(w, il->at);
     lsi_write_u64(w, (uint64_t)il->taken);
@@ -288,6 +306,9 @@ static ls_status restore_slot(struct interleave *il, lsi_reader *r, ls_error *er
     }
     if (st == LS_OK) {
         st = open_slot(il, &il->slots[at], element, err);
+        if (st != LS_OK) {
+            ls_value_release(element);
+        }
     }
     return st == LS_OK ? lsi_iterator_restore(il->slots[at].it, r, err) : st;
 }
@@ -297,6 +318,8 @@ static void empty_all(struct interleave *il)
     for (size_t i = 0; i < il->room; i++) {
         empty(il, &il->slots[i]);
     }
+    ls_value_release(il->late);
+    il->late = NULL;
 }
 
 static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)

@@ -139,7 +139,11 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     for (;;) {
         ls_value *element = NULL;
         bool fresh = false;
-        ls_status st = lsi_iterator_next(u->unary.input, &element, err);
+        ls_status st = make_room(u, err); // before an element that would be lost is taken
+
+        if (st == LS_OK) {
+            st = lsi_iterator_next(u->unary.input, &element, err);
+        }
 
         if (st != LS_OK) {
             return st;

@@ -175,6 +175,9 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     }
     n = LSI_MIN((w->count - 1) / (size_t)node->stride + 1, (size_t)node->size);
     st = emit(w, n, out, err);
+    if (st == LS_RESOURCE_EXHAUSTED) {
+        return st; // the next call gives the same window
+    }
     if (node->shift >= (int64_t)w->count) {
         w->ahead = node->shift - (int64_t)w->count;
         drop(w, w->count);

@@ -18,6 +18,7 @@
 enum {
     FIRST_READ = 64 << 10, // for files that do not know their size (/proc, pipes)
     MOST_PIECES = 64,      // in one system call
+    MOST_NAMES = 8,        // tried for a temporary file
 };
 #define MOST_AT_ONCE ((size_t)1 << 30) // systems refuse more than 2 GiB
 
@@ -43,6 +44,7 @@ ls_status lsi_file_open(const char *path, lsi_file_mode mode, lsi_file **out,
     static const int flags[] = {
         [LSI_FILE_READ] = O_RDONLY,
         [LSI_FILE_WRITE] = O_WRONLY | O_CREAT | O_TRUNC,
+        [LSI_FILE_CREATE] = O_WRONLY | O_CREAT | O_EXCL,
         [LSI_FILE_APPEND] = O_WRONLY | O_CREAT | O_APPEND,
     };
     lsi_file *file = lsi_alloc(1, sizeof *file);
@@ -330,10 +332,39 @@ static ls_status sync_folder(char *path, ls_error *err)
     return st;
 }
 
+/* A number that nobody else can know before; without the system's, one that differs. */
+static uint64_t unguessable(void)
+{
+    static atomic_uint serial; // two threads that write the same path do not meet
+    const int fd = open_fd("/dev/urandom", O_RDONLY);
+    uint64_t x = 0;
+
+    if (fd < 0 || read(fd, &x, sizeof x) != (ssize_t)sizeof x) {
+        x = (uint64_t)getpid() << 32 | atomic_fetch_add(&serial, 1);
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return x;
+}
+
+/* A new file beside `path`, whose name is written to `temp`. What has the name already,
+ * a link of somebody else's, say, is never opened. */
+static ls_status open_beside(const char *path, char *temp, size_t room, lsi_file **out,
+                             ls_error *err)
+{
+    ls_status st = LS_ALREADY_EXISTS;
+
+    for (int i = 0; i < MOST_NAMES && st == LS_ALREADY_EXISTS; i++) {
+        (void)snprintf(temp, room, "%s.%016" PRIx64 ".tmp", path, unguessable());
+        st = lsi_file_open(temp, LSI_FILE_CREATE, out, err);
+    }
+    return st;
+}
+
 ls_status lsi_file_write_atomic(const char *path, const void *data, size_t len,
                                 ls_error *err)
 {
-    static atomic_uint serial; // two threads that write the same path do not meet
     const size_t room = strlen(path) + 48;
     char *temp = lsi_alloc(room, 1);
     lsi_file *file = NULL;
@@ -342,9 +373,7 @@ ls_status lsi_file_write_atomic(const char *path, const void *data, size_t len,
     if (temp == NULL) {
         return lsi_fail_memory(err, "a temporary name", room);
     }
-    (void)snprintf(temp, room, "%s.%ld-%u.tmp", path, (long)getpid(),
-                   atomic_fetch_add(&serial, 1));
-    st = lsi_file_open(temp, LSI_FILE_WRITE, &file, err);
+    st = open_beside(path, temp, room, &file, err);
     if (st != LS_OK) {
         goto out;
     }

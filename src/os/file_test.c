@@ -208,6 +208,29 @@ LST_TEST(a_write_that_fails_names_the_path_and_leaves_nothing_behind)
     leave(&at);
 }
 
+LST_TEST(a_new_file_never_opens_what_has_its_name)
+{
+    ls_error err = LS_ERROR_INIT;
+    struct place at;
+    lsi_file *file = NULL;
+    char target[160];
+    void *data = NULL;
+    size_t len = 0;
+
+    enter(&at);
+    (void)snprintf(target, sizeof target, "%s/target", at.folder);
+    LST_CHECK(symlink(target, at.path) == 0); // to a file that is not there
+    LST_FAILS(lsi_file_open(at.path, LSI_FILE_CREATE, &file, &err), LS_ALREADY_EXISTS,
+              err, at.path);
+    LST_FAILS(lsi_file_remove(target, &err), LS_NOT_FOUND, err, target);
+    LST_OK(lsi_file_write_atomic(at.path, "new", 3, &err)); // the link, not what it names
+    LST_FAILS(lsi_file_remove(target, &err), LS_NOT_FOUND, err, target);
+    LST_OK(lsi_file_read(at.path, 100, &data, &len, &err));
+    LST_CHECK(len == 3);
+    lsi_free(data);
+    leave(&at);
+}
+
 LST_TEST(a_full_disk_is_resource_exhausted)
 {
 #ifdef __linux__
@@ -279,6 +302,7 @@ LST_MAIN(LST_CASE(what_is_written_is_read_back_and_replaces_what_was_there),
          LST_CASE(pieces_are_filled_one_after_the_other),
          LST_CASE(appending_keeps_and_writing_empties),
          LST_CASE(a_write_that_fails_names_the_path_and_leaves_nothing_behind),
+         LST_CASE(a_new_file_never_opens_what_has_its_name),
          LST_CASE(a_full_disk_is_resource_exhausted),
          LST_CASE(the_names_in_a_folder_come_sorted),
          LST_CASE(files_survive_the_failure_of_every_allocation))
