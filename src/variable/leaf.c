@@ -268,8 +268,14 @@ size_t ls_variable_text(ls_variable *v, char *buf, size_t size)
 static ls_status copy_elements(ls_variable *to, const ls_variable *from, ls_error *err)
 {
     lsi_write w;
-    const ls_status st = lsi_variable_write(to, &w, err);
+    ls_status st = LS_OK;
 
+    if (from->dtype == LS_STRING) { // never written: one buffer serves both
+        lsi_buffer_release(to->buffer);
+        to->buffer = lsi_buffer_retain(from->buffer);
+        return LS_OK;
+    }
+    st = lsi_variable_write(to, &w, err);
     if (st == LS_OK) {
         memcpy(w.to, from->buffer->data,
                (size_t)from->count * ls_dtype_size(from->dtype));

@@ -9,11 +9,41 @@ static size_t bytes_of(const ls_variable *v)
     return (size_t)v->count * ls_dtype_size(v->dtype);
 }
 
+/*
+ * The elements of `value` in memory of the device; NULL: err says why. Strings are
+ * elements that point at bytes: both stand in one buffer, which is never written again.
+ */
+static lsi_buffer *copy_of(const ls_tensor *value, ls_device *device, ls_error *err)
+{
+    const ls_dtype dtype = (ls_dtype)value->dtype;
+    const size_t bytes = (size_t)value->count * ls_dtype_size(dtype);
+    lsi_buffer *copy = NULL;
+    ls_tensor *strings = NULL;
+
+    if (dtype == LS_STRING) {
+        if (ls_tensor_create(device, LS_STRING, ls_tensor_shape(value), value->data,
+                             &strings, err) == LS_OK) {
+            copy = lsi_buffer_retain(strings->buffer);
+            ls_tensor_release(strings);
+        }
+        return copy;
+    }
+    copy = lsi_buffer_new(device, bytes);
+    if (copy == NULL) {
+        (void)lsi_fail_memory(err, "a variable", bytes);
+    } else if (ls_tensor_read(value, copy->data, bytes, err) != LS_OK) {
+        lsi_buffer_release(copy);
+        copy = NULL;
+    }
+    return copy;
+}
+
 ls_status lsi_variable_plain(const ls_tensor *value, const ls_variable_options *opts,
                              const char *name, ls_device *device, lsi_buffer *shared,
                              ls_variable **out, ls_error *err)
 {
     ls_variable *v = lsi_alloc(1, sizeof *v);
+    ls_error e = LS_ERROR_INIT;
     ls_status st = LS_OK;
 
     if (v == NULL) {
@@ -31,12 +61,12 @@ ls_status lsi_variable_plain(const ls_tensor *value, const ls_variable_options *
     v->device = device;
     v->runtime = ls_runtime_retain(device->runtime);
     v->name = lsi_strdup(name);
-    v->buffer =
-        shared != NULL ? lsi_buffer_retain(shared) : lsi_buffer_new(device, bytes_of(v));
-    if (v->name == NULL || v->buffer == NULL) {
-        st = lsi_fail_memory(err, "a variable", bytes_of(v));
-    } else if (shared == NULL) {
-        st = ls_tensor_read(value, v->buffer->data, bytes_of(v), err);
+    if (v->name == NULL) {
+        st = lsi_fail_memory(err, "a variable", strlen(name));
+    } else {
+        v->buffer =
+            shared != NULL ? lsi_buffer_retain(shared) : copy_of(value, device, &e);
+        st = v->buffer != NULL ? LS_OK : lsi_fail_again(err, &e);
     }
     if (st != LS_OK) {
         ls_variable_release(v);
@@ -92,10 +122,6 @@ ls_status ls_creator_call(const ls_creator_next *next, const ls_tensor *value,
     if (opts->struct_size < sizeof *opts) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
                         "variable: start the options from LS_VARIABLE_OPTIONS_INIT");
-    }
-    if (value->dtype == LS_STRING) {
-        return lsi_fail_kind(err, LS_UNIMPLEMENTED, LS_KIND_TYPE,
-                             "variable: strings cannot be assigned to; keep the tensor");
     }
     if (next != NULL && next->creator != NULL) {
         const ls_creator_next rest = {lsi_creator_outer(next->creator)};
@@ -239,8 +265,9 @@ void lsi_variable_commit(ls_variable *v, const lsi_write *w)
     }
 }
 
+/* Adding another shape is TensorFlow's InvalidArgumentError, the rest its ValueError. */
 static ls_status check_value(const ls_variable *v, const char *what, ls_dtype dtype,
-                             const ls_shape *shape, ls_error *err)
+                             const ls_shape *shape, bool adds, ls_error *err)
 {
     char mine[128], theirs[128];
 
@@ -248,7 +275,7 @@ static ls_status check_value(const ls_variable *v, const char *what, ls_dtype dt
         return LS_OK;
     }
     return lsi_fail_kind(
-        err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+        err, LS_INVALID_ARGUMENT, adds && dtype == v->dtype ? LS_KIND_OP : LS_KIND_VALUE,
         "%s: the variable '%s' is %s %s, the value is %s %s", what, v->name,
         ls_dtype_name(v->dtype), ls_shape_text(&v->shape, mine, sizeof mine),
         ls_dtype_name(dtype), ls_shape_text(shape, theirs, sizeof theirs));
@@ -274,6 +301,16 @@ static ls_tensor *take(ls_context *c, ls_variable *v, ls_tensor *t)
     t = lsi_dense(c, t);
     if (t == NULL) {
         return NULL;
+    }
+    if (v->dtype == LS_STRING) { // whatever they point at: it may be anybody's
+        lsi_buffer *copy = copy_of(t, v->device, &e);
+
+        if (copy == NULL) {
+            return lsi_context_error(c, &e);
+        }
+        lsi_buffer_release(v->buffer);
+        v->buffer = copy;
+        return lsi_variable_peek(c, v);
     }
     if (t->buffer != NULL && t->buffer->pooled && t->data == t->buffer->data &&
         t->buffer->device == v->device) { // elements never change: they can be shared
@@ -308,7 +345,8 @@ ls_tensor *lsi_variable_put(ls_context *c, ls_variable *v, ls_assign_op op, ls_t
                                names[op]);
     }
     shape = ls_tensor_shape(t);
-    if (check_value(v, names[op], (ls_dtype)t->dtype, &shape, &e) != LS_OK) {
+    if (check_value(v, names[op], (ls_dtype)t->dtype, &shape, op != LS_ASSIGN, &e) !=
+        LS_OK) {
         return lsi_context_error(c, &e);
     }
     c->recording = 0; // an assignment is no part of a gradient

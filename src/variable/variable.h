@@ -106,13 +106,18 @@ typedef struct lsi_offers {
 bool lsi_offers_meet(ls_context *c, const char *what, uint64_t detail, void *mine,
                      lsi_offers *o);
 
-/* A literal as a scalar of the variable's dtype, spread over its shape. */
-ls_tensor *lsi_literal_like(ls_context *c, const ls_variable *v, const ls_value *literal);
+/*
+ * A literal as a scalar of the variable's dtype; NULL: it is none, and the step has
+ * failed with TensorFlow's TypeError, or ValueError for an integer that the dtype cannot
+ * hold.
+ */
+ls_tensor *lsi_literal_like(ls_context *c, const ls_variable *v, const char *what,
+                            const ls_value *literal);
 
 static inline bool lsi_value_is_literal(const ls_value *v)
 {
     return v != NULL && (v->kind == LS_VALUE_INT || v->kind == LS_VALUE_FLOAT ||
-                         v->kind == LS_VALUE_BOOL);
+                         v->kind == LS_VALUE_BOOL || v->kind == LS_VALUE_STRING);
 }
 
 /*

@@ -187,6 +187,117 @@ LST_TEST(rows_of_every_dtype_are_added_without_touching_their_neighbours)
     ls_context_close(c);
 }
 
+/* ---- strings ---- */
+
+static ls_tensor *texts(const char *a, const char *b)
+{
+    const ls_string both[] = {{a, strlen(a)}, {b, strlen(b)}};
+    ls_tensor *t = NULL;
+
+    LST_OK(ls_tensor_create(NULL, LS_STRING, LS_SHAPE(2), both, &t, NULL));
+    return t;
+}
+
+static bool holds_text(const ls_variable *v, const char *first)
+{
+    ls_tensor *t = NULL;
+    const ls_string *s;
+    bool same;
+
+    LST_OK(ls_variable_value((ls_variable *)(uintptr_t)v, &t, NULL));
+    s = ls_tensor_data(t);
+    same = s[0].len == strlen(first) && memcmp(s[0].ptr, first, s[0].len) == 0;
+    ls_tensor_release(t);
+    return same;
+}
+
+/* Replica r assigns "r0" or "r1", and lets go of its tensor at once. */
+static ls_value *assign_text(ls_context *c, ls_value *args, void *user)
+{
+    ls_tensor *t = ls_replica_id(c) == 0 ? texts("r0", "") : texts("r1", "");
+
+    (void)args;
+    (void)ls_assign(c, user, t);
+    ls_tensor_release(t);
+    return NULL;
+}
+
+LST_TEST(strings_are_kept_in_variables_that_own_them)
+{
+    ls_variable *v = NULL, *copy = NULL;
+    ls_tensor *t = texts("one", "two"), *held = NULL;
+    ls_context *c = NULL;
+    ls_error e = LS_ERROR_INIT;
+
+    LST_OK(ls_context_open(NULL, NULL, &c, NULL));
+    LST_OK(ls_variable_create(t, NULL, &v, &e));
+    ls_tensor_release(t);
+    LST_CHECK(holds_text(v, "one"));
+    LST_OK(ls_variable_value(v, &held, NULL));
+    LST_OK(ls_variable_clone(v, &copy, &e));
+    t = texts("longer than before", "");
+    (void)ls_assign(c, v, t);
+    ls_tensor_release(t);
+    LST_OK(ls_context_finish(c, &e));
+    LST_CHECK(holds_text(v, "longer than before") && holds_text(copy, "one"));
+    LST_CHECK(((const ls_string *)ls_tensor_data(held))[0].len == 3);
+    LST_CHECK(ls_assign_add(c, v, held) == NULL);
+    LST_FAILS(ls_context_finish(c, &e), LS_INVALID_ARGUMENT, e, "string");
+    (void)ls_variable_scatter(c, v, LS_SCATTER_UPDATE,
+                              ls_constant(c, LS_I32, LS_SHAPE(1), NULL), held);
+    LST_FAILS(ls_context_finish(c, &e), LS_UNIMPLEMENTED, e, "string");
+    LST_CHECK(holds_text(v, "longer than before"));
+    ls_tensor_release(held);
+    ls_variable_release(v);
+    ls_variable_release(copy);
+    ls_context_close(c);
+}
+
+LST_TEST(strings_are_mirrored_and_added_up_by_nobody)
+{
+    mirror m = mirror_of(REPLICAS, false);
+
+    for (int a = LS_AGGREGATE_NONE; a <= LS_AGGREGATE_ONLY_FIRST_REPLICA; a++) {
+        for (int on_read = 0; on_read < 2; on_read++) {
+            ls_variable_options opts = LS_VARIABLE_OPTIONS_INIT;
+            const bool first = a == LS_AGGREGATE_ONLY_FIRST_REPLICA && !on_read;
+            ls_tensor *t = texts("both", "");
+            ls_variable *v = NULL;
+            ls_error e = LS_ERROR_INIT;
+
+            opts.aggregation = (ls_aggregation)a;
+            opts.synchronization = on_read ? LS_SYNC_ON_READ : LS_SYNC_AUTO;
+            if (a == LS_AGGREGATE_MEAN) {
+                LST_FAILS(make_in(&m, t, &opts, &v, &e), LS_INVALID_ARGUMENT, e,
+                          "string");
+                ls_tensor_release(t);
+                continue;
+            }
+            LST_OK(make_in(&m, t, &opts, &v, &e));
+            if (a == LS_AGGREGATE_SUM && on_read) {
+                ls_tensor *none = NULL;
+
+                LST_FAILS(ls_variable_value(v, &none, &e), LS_INVALID_ARGUMENT, e,
+                          "string");
+            } else if (a != LS_AGGREGATE_NONE || !on_read) {
+                LST_CHECK(holds_text(v, "both"));
+            }
+            if (a == LS_AGGREGATE_SUM && !on_read) {
+                LST_FAILS(ls_strategy_run(m.s, assign_text, NULL, v, NULL, &e),
+                          LS_INVALID_ARGUMENT, e, "string");
+                LST_CHECK(holds_text(ls_variable_component(v, 1), "both"));
+            } else {
+                LST_OK(ls_strategy_run(m.s, assign_text, NULL, v, NULL, &e));
+                LST_CHECK(holds_text(ls_variable_component(v, 0), "r0"));
+                LST_CHECK(holds_text(ls_variable_component(v, 1), first ? "r0" : "r1"));
+            }
+            ls_variable_release(v);
+            ls_tensor_release(t);
+        }
+    }
+    mirror_end(&m);
+}
+
 /* ---- rows ---- */
 
 /* One scatter, as replica 0 and as replica 1 makes it. */
@@ -452,6 +563,8 @@ LST_TEST(what_a_failed_replica_showed_can_still_be_looked_at)
 LST_MAIN(
     LST_CASE(every_dtype_is_read_and_written_by_every_aggregation_or_refused_by_name),
     LST_CASE(rows_of_every_dtype_are_added_without_touching_their_neighbours),
+    LST_CASE(strings_are_kept_in_variables_that_own_them),
+    LST_CASE(strings_are_mirrored_and_added_up_by_nobody),
     LST_CASE(rows_of_all_replicas_change_every_copy_whatever_the_shape_of_the_indices),
     LST_CASE(rows_that_do_not_fit_on_one_replica_are_refused_on_all),
     LST_CASE(replicas_that_assign_to_different_variables_are_told_so),

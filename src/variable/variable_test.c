@@ -180,6 +180,153 @@ LST_TEST(scattered_integers_wrap_around)
     ls_context_close(c);
 }
 
+/* ---- literals: the answers are TensorFlow's, but where a number does not fit ---- */
+
+enum { TAKEN = -1, SCALAR = 0, TWO = 2 };
+
+static const struct literal_case {
+    ls_dtype dtype;
+    int elements; // SCALAR: none of the shape's axes
+    ls_assign_op op;
+    char kind; // of the literal: int, float, bool or string
+    double value;
+    int error; // TAKEN, or the kind
+    double want;
+} literal_cases[] = {
+    {LS_I32, SCALAR, LS_ASSIGN, 'f', 3.5, LS_KIND_TYPE, 0},
+    {LS_I32, SCALAR, LS_ASSIGN, 'f', 3, LS_KIND_TYPE, 0},
+    {LS_I32, SCALAR, LS_ASSIGN_ADD, 'f', 0.9, LS_KIND_TYPE, 0},
+    {LS_I64, SCALAR, LS_ASSIGN_SUB, 'f', 1, LS_KIND_TYPE, 0},
+    {LS_BOOL, SCALAR, LS_ASSIGN, 'i', 1, LS_KIND_TYPE, 0},
+    {LS_BOOL, SCALAR, LS_ASSIGN, 'f', 1, LS_KIND_TYPE, 0},
+    {LS_BOOL, SCALAR, LS_ASSIGN_ADD, 'b', 1, LS_KIND_OP, 0},
+    {LS_F32, SCALAR, LS_ASSIGN, 's', 0, LS_KIND_TYPE, 0},
+    {LS_STRING, SCALAR, LS_ASSIGN, 'b', 1, LS_KIND_TYPE, 0},
+    {LS_F32, TWO, LS_ASSIGN, 'f', 1, LS_KIND_VALUE, 0},
+    {LS_F32, TWO, LS_ASSIGN_ADD, 'f', 1, LS_KIND_OP, 0},
+    {LS_F32, TWO, LS_ASSIGN_SUB, 'i', 1, LS_KIND_OP, 0},
+    {LS_F32, 1, LS_ASSIGN, 'f', 1, LS_KIND_VALUE, 0},
+    {LS_I32, SCALAR, LS_ASSIGN, 'i', 1099511627776.0, LS_KIND_VALUE, 0}, // 2^40
+    {LS_I32, SCALAR, LS_ASSIGN_ADD, 'i', 1099511627776.0, LS_KIND_VALUE, 0},
+    {LS_I8, SCALAR, LS_ASSIGN, 'i', 300, LS_KIND_VALUE, 0},
+    {LS_U8, SCALAR, LS_ASSIGN, 'i', -1, LS_KIND_VALUE, 0},
+    {LS_U64, SCALAR, LS_ASSIGN, 'i', -1, LS_KIND_VALUE, 0},
+    {LS_I8, SCALAR, LS_ASSIGN, 'i', -128, TAKEN, -128},
+    {LS_U16, SCALAR, LS_ASSIGN, 'i', 65535, TAKEN, 65535},
+    {LS_I32, SCALAR, LS_ASSIGN, 'b', 1, TAKEN, 1},
+    {LS_I32, SCALAR, LS_ASSIGN_ADD, 'b', 1, TAKEN, 2},
+    {LS_F32, SCALAR, LS_ASSIGN_ADD, 'b', 1, TAKEN, 2},
+    {LS_F32, SCALAR, LS_ASSIGN, 'i', 16777217, TAKEN, 16777216},
+    {LS_F16, SCALAR, LS_ASSIGN, 'f', 1e6, TAKEN, INFINITY},
+    {LS_F32, SCALAR, LS_ASSIGN, 'f', 1e300, TAKEN, INFINITY},
+    {LS_BF16, SCALAR, LS_ASSIGN, 'i', 3, TAKEN, 3},
+    {LS_BOOL, SCALAR, LS_ASSIGN, 'b', 1, TAKEN, 1},
+};
+
+static ls_value *literal(char kind, double value)
+{
+    ls_value *v = NULL;
+
+    switch (kind) {
+    case 'i':
+        LST_OK(ls_value_int((int64_t)value, &v, NULL));
+        break;
+    case 'f':
+        LST_OK(ls_value_float(value, &v, NULL));
+        break;
+    case 'b':
+        LST_OK(ls_value_bool(value != 0, &v, NULL));
+        break;
+    default:
+        LST_OK(ls_value_string((ls_string){"x", 1}, &v, NULL));
+    }
+    return v;
+}
+
+/* All elements 1, where there is such a thing. */
+static ls_variable *of_ones(ls_dtype dtype, int elements)
+{
+    const int64_t dims[] = {elements};
+    ls_tensor *t = NULL, *one = NULL;
+    ls_context *c = NULL;
+    ls_variable *v = NULL;
+
+    LST_OK(ls_context_open(NULL, NULL, &c, NULL));
+    LST_OK(
+        ls_tensor_create(NULL, dtype, ls_shape_of(elements > 0, dims), NULL, &t, NULL));
+    if (dtype != LS_STRING && dtype != LS_BOOL) {
+        one = ls_cast(c, ls_constant_i64(c, 1), dtype);
+        one = ls_add(c, t, one);
+    }
+    LST_OK(ls_variable_create(one != NULL ? one : t, NULL, &v, NULL));
+    ls_tensor_release(t);
+    ls_context_close(c);
+    return v;
+}
+
+LST_TEST(a_literal_is_taken_or_refused_as_tensorflow_does)
+{
+    ls_context *c = NULL;
+
+    LST_OK(ls_context_open(NULL, NULL, &c, NULL));
+    for (size_t i = 0; i < LSI_COUNT_OF(literal_cases); i++) {
+        const struct literal_case *k = &literal_cases[i];
+        ls_variable *v = of_ones(k->dtype, k->elements);
+        ls_value *x = literal(k->kind, k->value);
+        ls_error err = LS_ERROR_INIT;
+        ls_tensor *t = ls_variable_assign(c, v, k->op, x, false);
+
+        if (k->error == TAKEN) {
+            LST_CHECK(t != NULL && ls_tensor_dtype(t) == k->dtype);
+            LST_CHECK(k->dtype == LS_BOOL || ls_item(c, t) == k->want);
+            LST_OK(ls_context_finish(c, NULL));
+        } else {
+            LST_FAILS(ls_context_finish(c, &err), LS_INVALID_ARGUMENT, err, "");
+            LST_CHECK(t == NULL && (int)err.kind == k->error);
+        }
+        ls_value_release(x);
+        ls_variable_release(v);
+    }
+    ls_context_close(c);
+}
+
+LST_TEST(a_literal_integer_keeps_all_of_its_digits)
+{
+    static const int64_t big = INT64_MAX - 1;
+    ls_variable *v[] = {of_ones(LS_I64, SCALAR), of_ones(LS_U64, SCALAR)};
+    ls_context *c = NULL;
+    ls_value *x = NULL;
+
+    LST_OK(ls_context_open(NULL, NULL, &c, NULL));
+    LST_OK(ls_value_int(big, &x, NULL));
+    for (int i = 0; i < 2; i++) {
+        const ls_tensor *t = ls_variable_assign(c, v[i], LS_ASSIGN, x, false);
+
+        LST_CHECK(t != NULL && memcmp(ls_tensor_data(t), &big, sizeof big) == 0);
+        ls_variable_release(v[i]);
+    }
+    LST_OK(ls_context_finish(c, NULL));
+    ls_value_release(x);
+    ls_context_close(c);
+}
+
+LST_TEST(adding_another_shape_is_an_error_of_the_operation)
+{
+    struct fixture f = setup(3, (const float[]){1, 2, 3});
+    ls_error err = LS_ERROR_INIT;
+
+    (void)ls_assign_add(f.c, f.v, ls_constant(f.c, LS_F32, LS_SHAPE(2), NULL));
+    LST_FAILS(ls_context_finish(f.c, &err), LS_INVALID_ARGUMENT, err, "assign_add");
+    LST_CHECK(err.kind == LS_KIND_OP);
+    (void)ls_assign_sub(f.c, f.v, ls_constant(f.c, LS_F32, LS_SHAPE(1), NULL));
+    LST_FAILS(ls_context_finish(f.c, &err), LS_INVALID_ARGUMENT, err, "(1,)");
+    LST_CHECK(err.kind == LS_KIND_OP);
+    (void)ls_assign_add(f.c, f.v, ls_constant(f.c, LS_I32, LS_SHAPE(3), NULL));
+    LST_FAILS(ls_context_finish(f.c, &err), LS_INVALID_ARGUMENT, err, "int32");
+    LST_CHECK(err.kind == LS_KIND_VALUE);
+    teardown(f);
+}
+
 static ls_status create(ls_error *err)
 {
     ls_variable *v = NULL;
@@ -207,4 +354,7 @@ LST_MAIN(LST_CASE(a_tensor_that_was_read_keeps_its_value),
          LST_CASE(a_scatter_outside_changes_nothing),
          LST_CASE(scattered_integers_wrap_around),
          LST_CASE(gradients_of_two_reads_add_up),
+         LST_CASE(a_literal_is_taken_or_refused_as_tensorflow_does),
+         LST_CASE(a_literal_integer_keeps_all_of_its_digits),
+         LST_CASE(adding_another_shape_is_an_error_of_the_operation),
          LST_CASE(creating_survives_every_failing_allocation))

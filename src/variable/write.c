@@ -23,30 +23,75 @@ static ls_tensor *fail(ls_context *c, ls_status code, ls_kind kind, const char *
     return lsi_context_error(c, &e);
 }
 
-ls_tensor *lsi_literal_like(ls_context *c, const ls_variable *v, const ls_value *literal)
+/* Whole numbers that `dtype` holds: [low, high]. */
+static bool holds(ls_dtype dtype, int64_t i)
 {
+    switch (dtype) {
+    case LS_I8:
+        return i >= INT8_MIN && i <= INT8_MAX;
+    case LS_I16:
+        return i >= INT16_MIN && i <= INT16_MAX;
+    case LS_I32:
+        return i >= INT32_MIN && i <= INT32_MAX;
+    case LS_U8:
+        return i >= 0 && i <= UINT8_MAX;
+    case LS_U16:
+        return i >= 0 && i <= UINT16_MAX;
+    case LS_U32:
+        return i >= 0 && i <= UINT32_MAX;
+    case LS_U64:
+        return i >= 0;
+    default:
+        return true;
+    }
+}
+
+static ls_tensor *integer_like(ls_context *c, const ls_variable *v, const char *what,
+                               int64_t i)
+{
+    ls_error e = LS_ERROR_INIT;
+
+    if (!holds(v->dtype, i)) {
+        (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                            "%s: '%s' is %s, which cannot hold %lld", what, v->name,
+                            ls_dtype_name(v->dtype), (long long)i);
+        return lsi_context_error(c, &e);
+    }
+    if (v->dtype == LS_I64 || v->dtype == LS_U64) { // these keep all of their digits
+        return (ls_constant)(c, v->dtype, LS_SCALAR, &i);
+    }
+    return lsi_scalar(c, v->dtype, (double)i);
+}
+
+ls_tensor *lsi_literal_like(ls_context *c, const ls_variable *v, const char *what,
+                            const ls_value *literal)
+{
+    ls_error e = LS_ERROR_INIT;
     double x = 0;
     int64_t i = 0;
     bool truth = false;
 
-    if (ls_value_as_int(literal, &i)) {
-        if (v->dtype == LS_I64) { // whole numbers keep all of their digits
-            ls_tensor *exact = (ls_constant)(c, LS_I64, LS_SCALAR, &i);
-
-            return v->shape.ndim == 0 ? exact : (ls_broadcast_to)(c, exact, v->shape);
-        }
-        x = (double)i;
-    } else if (ls_value_as_bool(literal, &truth)) {
-        x = truth;
-    } else if (!ls_value_as_float(literal, &x)) {
-        return NULL;
+    if (ls_value_as_bool(literal, &truth) && v->dtype != LS_STRING) {
+        return lsi_scalar(c, v->dtype, truth);
     }
-    return lsi_fill(c, v->dtype, &v->shape, x);
+    if (ls_value_as_int(literal, &i) && lsi_dtype_is_number(v->dtype)) {
+        return integer_like(c, v, what, i);
+    }
+    if (ls_value_as_float(literal, &x) && lsi_dtype_is_float(v->dtype)) {
+        return lsi_scalar(c, v->dtype, x);
+    }
+    if (literal->kind == LS_VALUE_STRING && v->dtype == LS_STRING) {
+        return (ls_constant)(c, LS_STRING, LS_SCALAR, &literal->leaf.string);
+    }
+    (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
+                        "%s: '%s' is %s and takes no %s; convert it first", what, v->name,
+                        ls_dtype_name(v->dtype), ls_value_kind_name(literal->kind));
+    return lsi_context_error(c, &e);
 }
 
 /* The source as one tensor for a variable; `index` chooses of a distributed value. */
-static ls_tensor *tensor_of(ls_context *c, const ls_variable *v, const struct source *s,
-                            size_t index)
+static ls_tensor *tensor_of(ls_context *c, const ls_variable *v, ls_assign_op op,
+                            const struct source *s, size_t index)
 {
     const ls_value *value = s->value;
 
@@ -60,7 +105,7 @@ static ls_tensor *tensor_of(ls_context *c, const ls_variable *v, const struct so
         value = value->child[index < value->size ? index : 0];
     }
     if (lsi_value_is_literal(value)) {
-        return lsi_literal_like(c, v, value);
+        return lsi_literal_like(c, v, names[op], value);
     }
     if (value->kind == LS_VALUE_VARIABLE) {
         ls_variable *other = ls_value_as_variable(value);
@@ -91,7 +136,7 @@ static bool put_all(ls_context *c, ls_variable *v, ls_assign_op op,
                     const struct source *s)
 {
     for (int i = 0; i < v->components && !lsi_failed(c); i++) {
-        (void)lsi_variable_put(c, v->component[i], op, tensor_of(c, v, s, (size_t)i));
+        (void)lsi_variable_put(c, v->component[i], op, tensor_of(c, v, op, s, (size_t)i));
     }
     return !lsi_failed(c);
 }
@@ -131,7 +176,7 @@ static bool put_on_read(ls_context *c, ls_variable *v, ls_assign_op op,
                        "them; assign inside of replicas");
             return false;
         }
-        part = (struct source){.tensor = share(c, v, tensor_of(c, v, s, 0))};
+        part = (struct source){.tensor = share(c, v, tensor_of(c, v, op, s, 0))};
     }
     return !lsi_failed(c) && put_all(c, v, op, &part);
 }
@@ -279,7 +324,7 @@ static struct offer *make_offer(ls_context *c, const ls_variable *v,
 static ls_tensor *aggregate(ls_context *c, ls_variable *v, ls_assign_op op,
                             const struct source *s)
 {
-    ls_tensor *t = tensor_of(c, v, s, (size_t)lsi_replica_of(c)->index);
+    ls_tensor *t = tensor_of(c, v, op, s, (size_t)lsi_replica_of(c)->index);
     struct offer *mine = make_offer(c, v, s, t);
     const struct offer *first;
     lsi_offers o;
@@ -295,7 +340,7 @@ static ls_tensor *aggregate(ls_context *c, ls_variable *v, ls_assign_op op,
     } else if (v->aggregation != LS_AGGREGATE_ONLY_FIRST_REPLICA) {
         t = reduce(c, v, t);
     } else if (first->kind == OFFER_LITERAL) {
-        t = lsi_literal_like(c, v, first->literal);
+        t = lsi_literal_like(c, v, names[op], first->literal);
     } else {
         t = lsi_context_alias(c, first->tensor);
     }
@@ -331,7 +376,7 @@ static ls_tensor *put_in_replica(ls_context *c, ls_variable *v, ls_variable *her
     const lsi_replica *r = lsi_replica_of(c);
 
     if (v->kind == LSI_SYNC_ON_READ) {
-        return lsi_variable_put(c, here, op, tensor_of(c, v, s, (size_t)r->index));
+        return lsi_variable_put(c, here, op, tensor_of(c, v, op, s, (size_t)r->index));
     }
     if (v->aggregation == LS_AGGREGATE_NONE) {
         if (v->kind == LSI_AGGREGATING || v->strict) {
@@ -339,10 +384,10 @@ static ls_tensor *put_in_replica(ls_context *c, ls_variable *v, ls_variable *her
                         "has no aggregation: say what becomes of several replicas' "
                         "writes (SUM, MEAN, ONLY_FIRST_REPLICA)");
         }
-        return lsi_variable_put(c, here, op, tensor_of(c, v, s, (size_t)r->index));
+        return lsi_variable_put(c, here, op, tensor_of(c, v, op, s, (size_t)r->index));
     }
     if (lsi_replica_peers(c) == 1) {
-        return lsi_variable_put(c, here, op, tensor_of(c, v, s, 0));
+        return lsi_variable_put(c, here, op, tensor_of(c, v, op, s, 0));
     }
     if (v->kind == LSI_AGGREGATING) {
         ls_tensor *t = aggregate(c, v, op, s);
@@ -375,7 +420,8 @@ static ls_tensor *put(ls_context *c, ls_variable *v, ls_assign_op op,
     if (v->kind == LSI_PLAIN || lsi_update_id() >= 0) {
         const int id = lsi_update_id();
 
-        return lsi_variable_put(c, here, op, tensor_of(c, v, s, id > 0 ? (size_t)id : 0));
+        return lsi_variable_put(c, here, op,
+                                tensor_of(c, v, op, s, id > 0 ? (size_t)id : 0));
     }
     if (now != NULL && !now->cross && now->strategy == v->strategy) {
         return put_in_replica(now->context == c ? c : now->context, v, here, op, s);
