@@ -25,7 +25,12 @@ LS_API ls_metric *ls_metric_retain(ls_metric *m);
 LS_API void ls_metric_release(ls_metric *m); /* NULL is allowed */
 LS_API const char *ls_metric_name(const ls_metric *m);
 
-/* Adds every element of `values`, each with its weight; `weights` may be NULL. */
+/*
+ * Adds the rows of `values` (their first axis; a row is the mean of its elements), each
+ * with its weight. `weights` is NULL, one a row, one an element, or a scalar: that is the
+ * weight of the mean of all rows, which then counts as one, as in Keras. Values without
+ * elements add nothing.
+ */
 LS_API void ls_metric_add(ls_context *c, ls_metric *m, ls_tensor *values,
                           ls_tensor *weights);
 

@@ -63,6 +63,29 @@ static ls_tensor *divide_no_nan(ls_context *c, ls_tensor *x, int64_t batch)
     return ls_div(c, x, lsi_scalar(c, (ls_dtype)x->dtype, (double)batch));
 }
 
+/* Losses times weights; those of integers are multiplied as float32 and cut again. */
+static ls_tensor *weigh(ls_context *c, ls_tensor *losses, ls_tensor *weights)
+{
+    const ls_dtype dtype = (ls_dtype)losses->dtype;
+
+    if (lsi_dtype_is_float(dtype)) {
+        return ls_mul(c, losses, lsi_fit_weights(c, losses, weights));
+    }
+    losses = ls_cast(c, losses, LS_F32);
+    return ls_cast(c, ls_mul(c, losses, lsi_fit_weights(c, losses, weights)), dtype);
+}
+
+/* The sum as it is divided: that of narrow integers as float32, of others as float64. */
+static ls_tensor *total_of(ls_context *c, ls_tensor *losses)
+{
+    ls_tensor *sum = (ls_sum)(c, losses, NULL, 0, false);
+
+    if (sum == NULL || lsi_dtype_is_float((ls_dtype)sum->dtype)) {
+        return sum;
+    }
+    return ls_cast(c, sum, ls_dtype_size((ls_dtype)sum->dtype) < 4 ? LS_F32 : LS_F64);
+}
+
 ls_tensor *(ls_average_loss)(ls_context *c, ls_tensor *losses, ls_tensor *weights,
                              int64_t global_batch)
 {
@@ -71,16 +94,16 @@ ls_tensor *(ls_average_loss)(ls_context *c, ls_tensor *losses, ls_tensor *weight
     if (lsi_failed(c) || losses == NULL) {
         return NULL;
     }
-    if (!lsi_dtype_is_float((ls_dtype)losses->dtype)) {
-        return fail(c, LS_INVALID_ARGUMENT, LS_KIND_TYPE, what,
-                    "the losses are no floating numbers; see ls_cast()");
+    if (!lsi_dtype_is_number((ls_dtype)losses->dtype)) {
+        return fail(c, LS_INVALID_ARGUMENT, LS_KIND_OP, what,
+                    "the losses are no numbers; see ls_cast()");
     }
     if (losses->ndim == 0) {
         return fail(c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, what,
                     "the loss is a scalar; it has one value an example");
     }
     if (weights != NULL) {
-        losses = ls_mul(c, losses, lsi_fit_weights(c, losses, weights));
+        losses = weigh(c, losses, weights);
     }
     if (lsi_failed(c)) {
         return NULL;
@@ -94,7 +117,7 @@ ls_tensor *(ls_average_loss)(ls_context *c, ls_tensor *losses, ls_tensor *weight
         return fail(c, LS_INVALID_ARGUMENT, LS_KIND_OP, what,
                     "the global batch is negative");
     }
-    return divide_no_nan(c, (ls_sum)(c, losses, NULL, 0, false), global_batch);
+    return divide_no_nan(c, total_of(c, losses), global_batch);
 }
 
 /* The batch as a number; false: the step has failed. */

@@ -92,27 +92,61 @@ static bool is_usable(ls_context *c, const ls_metric *m)
     return !lsi_failed(c);
 }
 
+/* The mean over the axes from `first` on; the tensor itself if there are none. */
+static ls_tensor *mean_from(ls_context *c, ls_tensor *t, int first)
+{
+    int axes[LS_MAX_DIMS];
+    size_t n = 0;
+
+    for (int i = first; t != NULL && i < t->ndim; i++) {
+        axes[n++] = i;
+    }
+    return n == 0 ? t : (ls_mean)(c, t, axes, n, false);
+}
+
+/*
+ * As Keras does: axes that only the values have are averaged first, so that a weight is
+ * for a whole batch or for a whole row of it.
+ */
+static bool weigh(ls_context *c, ls_tensor **values, ls_tensor **weights)
+{
+    const int last = -1;
+
+    if ((*weights)->dtype != LS_F32) {
+        *weights = ls_cast(c, *weights, LS_F32);
+    }
+    if (*weights != NULL && (*weights)->ndim == (*values)->ndim + 1) {
+        *weights = ls_squeeze(c, *weights, &last, 1);
+    }
+    if (*weights != NULL) {
+        *values = mean_from(c, *values, (*weights)->ndim);
+    }
+    if (lsi_failed(c)) {
+        return false;
+    }
+    *weights = ls_broadcast_to(c, *weights, ls_tensor_shape(*values));
+    *values = ls_mul(c, *values, *weights);
+    *weights = mean_from(c, *weights, 1);
+    return !lsi_failed(c);
+}
+
 void(ls_metric_add)(ls_context *c, ls_metric *m, ls_tensor *values, ls_tensor *weights)
 {
     ls_tensor *count;
 
-    if (!is_usable(c, m) || values == NULL) {
-        return;
+    if (!is_usable(c, m) || values == NULL || values->count == 0) {
+        return; // nothing has no mean, whatever its weight
     }
     if (values->dtype != LS_F32) {
         values = ls_cast(c, values, LS_F32);
     }
-    if (weights != NULL) {
-        weights = lsi_fit_weights(c, values, weights);
-        values = ls_mul(c, values, weights);
-        if (values == NULL) {
-            return;
-        }
-        count = (ls_sum)(c, ls_broadcast_to(c, weights, ls_tensor_shape(values)), NULL, 0,
-                         false);
-    } else {
-        count = values == NULL ? NULL : lsi_scalar(c, LS_F32, (double)values->count);
+    if (values == NULL || (weights != NULL && !weigh(c, &values, &weights))) {
+        return;
     }
+    count = weights != NULL
+                ? (ls_sum)(c, weights, NULL, 0, false)
+                : lsi_scalar(c, LS_F32, values->ndim > 0 ? (double)values->dims[0] : 1);
+    values = mean_from(c, values, 1);
     (void)ls_assign_add(c, m->state[TOTAL], (ls_sum)(c, values, NULL, 0, false));
     (void)ls_assign_add(c, m->state[COUNT], count);
 }
