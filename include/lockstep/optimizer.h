@@ -120,8 +120,8 @@ LS_API ls_optimizer *ls_optimizer_retain(ls_optimizer *o);
 LS_API void ls_optimizer_release(ls_optimizer *o); /* NULL is allowed */
 
 /*
- * Updates vars[i] by grads[i]; a NULL gradient leaves its variable alone (all NULL is an
- * error, as in Keras). A sparse gradient counts as the dense one with zeros elsewhere.
+ * Updates vars[i] by grads[i]; a NULL gradient leaves its variable alone, and the first
+ * time such variables are named in the log (all NULL is an error, as in Keras). A sparse gradient counts as the dense one with zeros elsewhere.
  * If memory runs out on the way, the variables before that one have their new values and
  * the step does not count as taken.
  */

@@ -3,6 +3,19 @@
 
 #include <math.h>
 
+/* float32 with squares of their own: Keras' roundings, which the double loop has not. */
+static void update_f32(const lsi_step *s)
+{
+    const float rate = (float)s->turn->rate, epsilon = (float)s->optimizer->epsilon;
+    const float *w = s->w, *g = s->g, *squares = s->squares;
+    float *to = s->w_out, *a = s->slot[0];
+
+    for (size_t i = 0; i < s->n; i++) {
+        a[i] += squares[i];
+        to[i] = w[i] - rate * g[i] / sqrtf(a[i] + epsilon);
+    }
+}
+
 static void update(const lsi_step *s)
 {
     const ls_optimizer *o = s->optimizer;
@@ -10,6 +23,10 @@ static void update(const lsi_step *s)
     if (lsi_vectors(s)) {
         s->update->adagrad(s->w_out, s->w, s->slot[0], s->g, s->n, (float)s->turn->rate,
                            (float)o->epsilon);
+        return;
+    }
+    if (s->dtype == LS_F32) {
+        update_f32(s);
         return;
     }
     for (size_t i = 0; i < s->n; i++) {

@@ -36,6 +36,27 @@ static void update_one(const lsi_step *s, size_t i)
     lsi_put(s->dtype, s->w_out, i, w - m * s->turn->alpha / (sqrt(root) + o->epsilon));
 }
 
+/* float32 with squares of their own: Keras' roundings, which the double loop has not. */
+static void update_f32(const lsi_step *s)
+{
+    const ls_optimizer *o = s->optimizer;
+    const float c1 = (float)(1.0 - o->beta1), c2 = (float)(1.0 - o->beta2);
+    const float *w = s->w, *g = s->g, *squares = s->squares;
+    float *to = s->w_out, *m = s->slot[0], *v = s->slot[1], *hat = s->slot[2];
+
+    for (size_t i = 0; i < s->n; i++) {
+        float root;
+
+        m[i] += (g[i] - m[i]) * c1;
+        v[i] += (squares[i] - v[i]) * c2;
+        root = v[i];
+        if (hat != NULL) {
+            root = hat[i] = (float)lsi_larger((double)hat[i], (double)v[i]);
+        }
+        to[i] = w[i] - m[i] * s->turn->alpha32 / (sqrtf(root) + (float)o->epsilon);
+    }
+}
+
 static void update(const lsi_step *s)
 {
     const ls_optimizer *o = s->optimizer;
@@ -43,6 +64,10 @@ static void update(const lsi_step *s)
     if (lsi_vectors(s)) {
         s->update->adam(s->w_out, s->w, s->slot[0], s->slot[1], s->slot[2], s->g, s->n,
                         s->turn->alpha32, o->beta1, o->beta2, (float)o->epsilon);
+        return;
+    }
+    if (s->dtype == LS_F32) {
+        update_f32(s);
         return;
     }
     for (size_t i = 0; i < s->n; i++) {

@@ -80,6 +80,9 @@ struct ls_optimizer {
     void *make_user;
     lsi_slots *slots;
     size_t nslots, slots_room;
+    uint32_t *index;    /* by variable: 1 + its place in `slots`, 0: free */
+    size_t index_room;  /* a power of two, at least twice nslots */
+    atomic_bool warned; /* of variables without a gradient */
 };
 
 /*
@@ -100,9 +103,10 @@ ls_status lsi_adam_new(const char *name, const char *init, const ls_adam_options
 
 /*
  * Whether grads[i] fits vars[i] for all i, one at least is not NULL, and the variables
- * are floating ones; false: the context has failed, and its error says why.
+ * are floating ones; false: the context has failed, and its error says why. Names those
+ * without a gradient in the log, once.
  */
-bool lsi_optimizer_check(ls_context *c, const ls_optimizer *o, ls_tensor *const *grads,
+bool lsi_optimizer_check(ls_context *c, ls_optimizer *o, ls_tensor *const *grads,
                          ls_variable *const *vars, size_t n);
 
 /*

@@ -139,6 +139,78 @@ LST_TEST(with_keras3_repeated_rows_count_as_in_keras)
     }
 }
 
+/* Three steps of Keras 3.15 with rates so large that its float32 roundings can be seen.
+ */
+LST_TEST(with_keras3_float32_is_rounded_as_in_keras)
+{
+    static const struct {
+        recipe r;
+        double rate;
+        float w[COUNT]; // rows 1 and 3 have no gradient
+    } cases[] = {
+        {{"SGD", 0, false, false, false, {.keras3 = true}},
+         0.5,
+         {-2.1500001F, -1.29999995F, 0.3F, 0.4F, -4, 6.5999999F, 0.7F, 0.8F}},
+        {{"SGD", 0.9, false, false, false, {.keras3 = true}},
+         0.5,
+         {-4.1074996F, -2.60500002F, 0.3F, 0.4F, -7.91499949F, 11.8199997F, 0.7F, 0.8F}},
+        {{"SGD", 0.9, true, false, false, {.keras3 = true}},
+         0.5,
+         {-5.93674946F, -3.82450008F, 0.3F, 0.4F, -11.5734997F, 16.698F, 0.7F, 0.8F}},
+        {{"Adam", 0, false, false, false, {.keras3 = true}},
+         1,
+         {-3.92488623F, -1.14163017F, 0.3F, 0.4F, -2.49997711F, 3.59997749F, 0.7F, 0.8F}},
+        {{"Adam", 0, false, true, false, {.keras3 = true}},
+         1,
+         {-3.92488623F, -1.14163017F, 0.3F, 0.4F, -2.49997711F, 3.59997749F, 0.7F, 0.8F}},
+        {{"AdamW", 0, false, false, false, {.keras3 = true, .weight_decay = 0.004}},
+         1,
+         {-3.91000342F, -1.13866127F, 0.296414405F, 0.395219207F, -2.4939692F,
+          3.58082247F, 0.691633582F, 0.790438414F}},
+        {{"RMSprop", 0, false, false, false, {.keras3 = true}},
+         0.5,
+         {-4.84889698F, -1.44963241F, 0.3F, 0.4F, -3.18869066F, 4.28869104F, 0.7F, 0.8F}},
+        {{"RMSprop", 0.9, false, false, false, {.keras3 = true}},
+         0.5,
+         {-9.86142349F, -3.12047529F, 0.3F, 0.4F, -6.9248085F, 8.02480888F, 0.7F, 0.8F}},
+        {{"RMSprop", 0, false, false, true, {.keras3 = true}},
+         0.5,
+         {-5.9403553F, -1.47898126F, 0.3F, 0.4F, -3.56611824F, 4.66611862F, 0.7F, 0.8F}},
+        {{"RMSprop", 0.9, false, false, true, {.keras3 = true}},
+         0.5,
+         {-11.6537027F, -3.17113042F, 0.3F, 0.4F, -7.56319618F, 8.66319752F, 0.7F, 0.8F}},
+        {{"Adagrad", 0, false, false, false, {.keras3 = true}},
+         0.5,
+         {-1.39286292F, -0.307404131F, 0.3F, 0.4F, -0.63796258F, 1.73982191F, 0.7F,
+          0.8F}},
+    };
+    static const double start[] = {.1, .2, .3, .4, .5, .6, .7, .8};
+    static const double rows[] = {1, 2, 3, -4, .5, -1};
+    static const int64_t at_rows[] = {0, 2, 0};
+    const ls_shape shape = LS_SHAPE(ROWS, WIDTH);
+
+    for (size_t i = 0; i < LSI_COUNT_OF(cases); i++) {
+        ls_context *c = open_context();
+        ls_optimizer *o = make(&cases[i].r);
+        ls_variable *v = variable_of(NULL, LS_F32, shape, start, COUNT);
+
+        ls_optimizer_set_learning_rate(o, cases[i].rate);
+        for (int t = 0; t < 3; t++) {
+            ls_tensor *g = lsi_context_sparse(
+                c, &shape, constant(c, LS_F32, LS_SHAPE(3, WIDTH), rows, 6),
+                (ls_constant)(c, LS_I64, LS_SHAPE(3), at_rows));
+
+            (ls_optimizer_apply)(c, o, &g, &v, 1);
+        }
+        close_context(c);
+        for (int k = 0; k < COUNT; k++) {
+            LST_CHECK(lst_near(at(v, k), (double)cases[i].w[k], 4e-7, 0));
+        }
+        ls_variable_release(v);
+        ls_optimizer_release(o);
+    }
+}
+
 /* Five steps, the repeated rows squared each on its own in the formula too. */
 LST_TEST(with_keras3_five_steps_follow_the_formula_of_each_optimizer)
 {
@@ -345,6 +417,7 @@ LST_TEST(clipping_survives_the_failure_of_any_allocation)
 
 LST_MAIN(LST_CASE(a_sparse_gradient_is_the_dense_one_for_every_optimizer),
          LST_CASE(with_keras3_repeated_rows_count_as_in_keras),
+         LST_CASE(with_keras3_float32_is_rounded_as_in_keras),
          LST_CASE(with_keras3_five_steps_follow_the_formula_of_each_optimizer),
          LST_CASE(each_kind_of_clipping_does_what_it_says),
          LST_CASE(a_norm_within_the_limit_changes_nothing),

@@ -413,7 +413,104 @@ LST_TEST(a_step_survives_the_failure_of_any_allocation)
     lst_every_allocation(step_that_clips_all);
 }
 
-LST_MAIN(LST_CASE(five_steps_of_each_optimizer_follow_keras_in_float32),
+struct lines {
+    int count;
+    char last[512];
+};
+
+static void keep_line(ls_log_level level, const char *line, void *user)
+{
+    struct lines *l = user;
+
+    LST_CHECK(level == LS_LOG_WARNING);
+    l->count++;
+    (void)snprintf(l->last, sizeof l->last, "%s", line);
+}
+
+LST_TEST(variables_without_a_gradient_are_named_once)
+{
+    enum { MANY = 12 };
+    struct lines l = {0, ""};
+    ls_context *c = NULL;
+    ls_optimizer *o = NULL;
+    ls_variable *v[MANY] = {NULL};
+    ls_tensor *grads[MANY] = {NULL}, *zero = NULL;
+
+    LST_OK(ls_context_open(NULL, NULL, &c, NULL));
+    LST_OK(ls_sgd_create(NULL, &o, NULL));
+    LST_OK(ls_tensor_create(NULL, LS_F32, LS_SHAPE(2), NULL, &zero, NULL));
+    for (int i = 0; i < MANY; i++) {
+        ls_variable_options opts = LS_VARIABLE_OPTIONS_INIT;
+        char name[] = "v?";
+
+        name[1] = (char)('a' + i);
+        opts.name = name;
+        LST_OK(ls_variable_create(zero, &opts, &v[i], NULL));
+    }
+    ls_log_set(LS_LOG_WARNING, keep_line, &l);
+    grads[0] = zero;
+    grads[1] = zero;
+    (ls_optimizer_apply)(c, o, grads, v, 2);
+    LST_CHECK(l.count == 0);
+    for (int t = 0; t < 3; t++) {
+        (ls_optimizer_apply)(c, o, grads, v, 4);
+    }
+    LST_CHECK(l.count == 1);
+    LST_CHECK(strstr(l.last, "2 of 4") != NULL && strstr(l.last, "'vc', 'vd'") != NULL);
+    ls_optimizer_release(o);
+    LST_OK(ls_sgd_create(NULL, &o, NULL));
+    (ls_optimizer_apply)(c, o, grads, v, MANY); // too many to name them all
+    LST_CHECK(l.count == 2 && strstr(l.last, "'vj', ...") != NULL);
+    ls_log_set(LS_LOG_WARNING, NULL, NULL);
+    LST_OK(ls_context_finish(c, NULL));
+    for (int i = 0; i < MANY; i++) {
+        ls_variable_release(v[i]);
+    }
+    ls_tensor_release(zero);
+    ls_optimizer_release(o);
+    ls_context_close(c);
+}
+
+LST_TEST(slots_are_found_whatever_the_order_of_the_variables)
+{
+    enum { MANY = 1000 };
+    static ls_variable *v[MANY], *turned[MANY];
+    static ls_tensor *grads[MANY];
+    ls_context *c = NULL;
+    ls_optimizer *o = NULL;
+    ls_tensor *one = NULL;
+
+    LST_OK(ls_context_open(NULL, NULL, &c, NULL));
+    LST_OK(ls_adam_create(NULL, &o, NULL));
+    LST_OK(ls_tensor_create(NULL, LS_F32, LS_SHAPE(1), (const float[]){1}, &one, NULL));
+    for (int i = 0; i < MANY; i++) {
+        LST_OK(ls_variable_create(one, NULL, &v[i], NULL));
+        grads[i] = one;
+    }
+    LST_CHECK(ls_optimizer_slot(o, v[0], "momentum") == NULL);
+    for (int i = 0; i < MANY; i++) {
+        turned[i] = v[(i * 7 + 3) % MANY];
+    }
+    (ls_optimizer_apply)(c, o, grads, v, MANY / 2);
+    (ls_optimizer_apply)(c, o, grads, turned, MANY);
+    LST_OK(ls_context_finish(c, NULL));
+    for (int i = 0; i < MANY; i++) { // its own: it saw the steps of its variable
+        ls_variable *m = ls_optimizer_slot(o, v[i], "momentum");
+
+        LST_CHECK(lst_near(at(m, 0), i < MANY / 2 ? 0.19 : 0.1, 1e-6, 0));
+        LST_CHECK(i == 0 || m != ls_optimizer_slot(o, v[i - 1], "momentum"));
+    }
+    for (int i = 0; i < MANY; i++) {
+        ls_variable_release(v[i]);
+    }
+    ls_tensor_release(one);
+    ls_optimizer_release(o);
+    ls_context_close(c);
+}
+
+LST_MAIN(LST_CASE(variables_without_a_gradient_are_named_once),
+         LST_CASE(slots_are_found_whatever_the_order_of_the_variables),
+         LST_CASE(five_steps_of_each_optimizer_follow_keras_in_float32),
          LST_CASE(five_steps_of_each_optimizer_follow_keras_in_float64),
          LST_CASE(half_precision_follows_as_far_as_it_can),
          LST_CASE(a_missing_gradient_leaves_its_variable_alone),

@@ -2,6 +2,7 @@
 #include "optim/optim.h"
 
 #include <math.h>
+#include <stdio.h>
 
 bool lsi_within(double x, double low, double high)
 {
@@ -100,6 +101,7 @@ void ls_optimizer_release(ls_optimizer *o)
         ls_variable_release(o->slots[i].of);
     }
     lsi_free(o->slots);
+    lsi_free(o->index);
     lsi_free(o);
 }
 
@@ -111,7 +113,33 @@ static bool fits(const ls_variable *v, const ls_tensor *g)
            ls_shape_equal(&shape, &v->shape);
 }
 
-bool lsi_optimizer_check(ls_context *c, const ls_optimizer *o, ls_tensor *const *grads,
+/* Says once whose gradient is missing, as Keras does: mostly it is a mistake. */
+static void warn_of_missing(ls_optimizer *o, ls_tensor *const *grads,
+                            ls_variable *const *vars, size_t n, size_t missing)
+{
+    enum { NAMED = 8 }; // the log's lines have an end
+    char names[600] = "";
+    size_t length = 0, named = 0;
+
+    if (atomic_exchange(&o->warned, true)) {
+        return;
+    }
+    for (size_t i = 0; i < n && named < NAMED; i++) {
+        if (grads[i] == NULL) {
+            const int more = snprintf(names + length, sizeof names - length, "%s'%.64s'",
+                                      named > 0 ? ", " : "", vars[i]->name);
+
+            length += more > 0 ? (size_t)more : 0;
+            named++;
+        }
+    }
+    lsi_log(LS_LOG_WARNING,
+            "%s: %zu of %zu variables have no gradient and stay as they are: %s%s; does "
+            "the loss depend on them?",
+            o->name, missing, n, names, missing > named ? ", ..." : "");
+}
+
+bool lsi_optimizer_check(ls_context *c, ls_optimizer *o, ls_tensor *const *grads,
                          ls_variable *const *vars, size_t n)
 {
     size_t given = 0;
@@ -141,6 +169,8 @@ bool lsi_optimizer_check(ls_context *c, const ls_optimizer *o, ls_tensor *const 
                             "them while the tape is open?",
                             o->name);
         (void)lsi_context_error(c, &e);
+    } else if (given < n && !atomic_load_explicit(&o->warned, memory_order_relaxed)) {
+        warn_of_missing(o, grads, vars, n, n - given);
     }
     return given > 0;
 }

@@ -11,6 +11,31 @@
 
 #include <math.h>
 
+/* float32 with squares of their own: Keras' roundings, which the double loop has not. */
+static void update_f32(const lsi_step *s, float *m, float *a)
+{
+    const ls_optimizer *o = s->optimizer;
+    const float keep = (float)o->rho, take = (float)(1.0 - o->rho);
+    const float *w = s->w, *g = s->g, *squares = s->squares;
+    float *to = s->w_out, *v = s->slot[0];
+
+    for (size_t i = 0; i < s->n; i++) {
+        float d;
+
+        v[i] = keep * v[i] + take * squares[i];
+        d = v[i];
+        if (a != NULL) {
+            a[i] = keep * a[i] + take * g[i];
+            d = (float)lsi_larger((double)(v[i] - a[i] * a[i]), 0);
+        }
+        d = (float)s->turn->rate * g[i] / sqrtf(d + (float)o->epsilon);
+        if (m != NULL) {
+            d = m[i] = (float)o->momentum * m[i] + d;
+        }
+        to[i] = w[i] - d;
+    }
+}
+
 static void update(const lsi_step *s, void *m, void *a)
 {
     const ls_optimizer *o = s->optimizer;
@@ -19,6 +44,10 @@ static void update(const lsi_step *s, void *m, void *a)
         s->update->rmsprop(s->w_out, s->w, s->slot[0], m, a, s->g, s->n,
                            (float)s->turn->rate, o->rho, (float)o->momentum,
                            (float)o->epsilon);
+        return;
+    }
+    if (s->dtype == LS_F32) {
+        update_f32(s, m, a);
         return;
     }
     for (size_t i = 0; i < s->n; i++) {

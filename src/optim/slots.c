@@ -54,22 +54,67 @@ ls_status lsi_slot_like(void *user, ls_variable *of, const char *name, double in
     return st;
 }
 
+/* Where a variable stands in the index, or the free place where it would. */
+static size_t place_of(const ls_optimizer *o, const ls_variable *v)
+{
+    const uint64_t hash = (uint64_t)(uintptr_t)v * UINT64_C(0x9e3779b97f4a7c15);
+    size_t at = (size_t)(hash >> 32) & (o->index_room - 1);
+
+    while (o->index[at] != 0 && o->slots[o->index[at] - 1].of != v) {
+        at = (at + 1) & (o->index_room - 1);
+    }
+    return at;
+}
+
 const lsi_slots *lsi_optimizer_find(const ls_optimizer *o, const ls_variable *v,
                                     size_t *cursor)
 {
-    const size_t first = cursor == NULL ? 0 : *cursor;
+    size_t at;
 
-    for (size_t i = 0; i < o->nslots; i++) {
-        const size_t at = (first + i) % o->nslots;
-
-        if (o->slots[at].of == v) {
-            if (cursor != NULL) {
-                *cursor = at + 1;
-            }
-            return &o->slots[at];
-        }
+    if (cursor != NULL && *cursor < o->nslots && o->slots[*cursor].of == v) {
+        return &o->slots[(*cursor)++]; // the order of the last step
     }
-    return NULL;
+    if (o->index_room == 0) {
+        return NULL;
+    }
+    at = o->index[place_of(o, v)];
+    if (at == 0) {
+        return NULL;
+    }
+    if (cursor != NULL) {
+        *cursor = at;
+    }
+    return &o->slots[at - 1];
+}
+
+/* Room for one more, in the list and in the index; false: out of memory. */
+static bool make_room(ls_optimizer *o)
+{
+    const size_t room = o->slots_room == 0 ? 16 : 2 * o->slots_room;
+    lsi_slots *grown;
+    uint32_t *index;
+
+    if (o->nslots < o->slots_room) {
+        return true;
+    }
+    if (room > UINT32_MAX / 4) {
+        return false;
+    }
+    index = lsi_alloc(2 * room, sizeof *index);
+    grown = index == NULL ? NULL : lsi_realloc(o->slots, o->nslots, room, sizeof *grown);
+    if (grown == NULL) {
+        lsi_free(index);
+        return false;
+    }
+    o->slots = grown;
+    o->slots_room = room;
+    lsi_free(o->index);
+    o->index = index;
+    o->index_room = 2 * room;
+    for (size_t i = 0; i < o->nslots; i++) {
+        o->index[place_of(o, o->slots[i].of)] = (uint32_t)(i + 1);
+    }
+    return true;
 }
 
 static ls_status make(const ls_optimizer *o, ls_variable *v, lsi_slots *fresh,
@@ -99,18 +144,12 @@ ls_status lsi_optimizer_slots(ls_optimizer *o, ls_variable *v, size_t *cursor,
         *out = found;
         return LS_OK;
     }
-    if (o->nslots == o->slots_room) {
-        const size_t room = o->slots_room == 0 ? 16 : 2 * o->slots_room;
-        lsi_slots *grown = lsi_realloc(o->slots, o->nslots, room, sizeof *grown);
-
-        if (grown == NULL) {
-            return lsi_fail_memory(err, o->name, room * sizeof *grown);
-        }
-        o->slots = grown;
-        o->slots_room = room;
+    if (!make_room(o)) {
+        return lsi_fail_memory(err, o->name, 2 * o->slots_room * sizeof fresh);
     }
     st = make(o, v, &fresh, err);
     if (st == LS_OK) {
+        o->index[place_of(o, v)] = (uint32_t)(o->nslots + 1);
         fresh.of = ls_variable_retain(v);
         o->slots[o->nslots] = fresh;
         *out = &o->slots[o->nslots++];
