@@ -252,6 +252,25 @@ static int print_json(const ls_machine *m)
     return cli_print_json("lockstep info", all, JSON_INDENT(2));
 }
 
+/* Settings that were left out, and why: each is said once, whoever reads it again. */
+static void warn(ls_log_level level, const char *line, void *user)
+{
+    static char said[8][160];
+    static size_t n;
+
+    (void)level;
+    (void)user;
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(said[i], line, sizeof said[i] - 1) == 0) {
+            return;
+        }
+    }
+    if (n < sizeof said / sizeof *said) {
+        snprintf(said[n++], sizeof *said, "%s", line);
+    }
+    fprintf(stderr, "lockstep info: %s\n", line);
+}
+
 int cli_info(int argc, char **argv)
 {
     bool json = false;
@@ -272,6 +291,7 @@ int cli_info(int argc, char **argv)
     if (!cli_parse(&usage, argc, argv, &status)) {
         return status;
     }
+    ls_log_set(LS_LOG_WARNING, warn, NULL);
     if (ls_info_machine(&machine, &err) != LS_OK) {
         fprintf(stderr, "lockstep info: %s\n", err.message);
         return CLI_FAILED;

@@ -236,6 +236,30 @@ static void list_devices(const ls_runtime *rt, char *out, size_t size)
     }
 }
 
+/* What to do about a device that is not there depends on why it is not. */
+static ls_status no_device(const char *wanted, const char *there, ls_error *err)
+{
+    static const char local[] = "/job:localhost/replica:0/task:0";
+    const char *const type = strstr(wanted, "/device:") + sizeof "/device:" - 1;
+
+    if (strncmp(type, "CPU:", 4) != 0) {
+        return lsi_fail(err, LS_NOT_FOUND, -1,
+                        "there is no device %s: this build computes on CPUs alone and "
+                        "knows no %.*s; there are %s",
+                        wanted, (int)strcspn(type, ":"), type, there);
+    }
+    if (strncmp(wanted, local, sizeof local - 1) != 0) {
+        return lsi_fail(err, LS_NOT_FOUND, -1,
+                        "there is no device %s: a runtime has those of its own process, "
+                        "here %s of %s",
+                        wanted, there, local);
+    }
+    return lsi_fail(err, LS_NOT_FOUND, -1,
+                    "there is no device %s: this runtime has %s of %s; LS_DEVICES or the "
+                    "option logical_cpus makes more",
+                    wanted, there, local);
+}
+
 ls_status ls_runtime_find_device(ls_runtime *rt, const char *name, ls_device **out,
                                  ls_error *err)
 {
@@ -262,11 +286,7 @@ ls_status ls_runtime_find_device(ls_runtime *rt, const char *name, ls_device **o
         }
     }
     list_devices(rt, there, sizeof there);
-    return lsi_fail(err, LS_NOT_FOUND, -1,
-                    "there is no device %s: this runtime has %s of "
-                    "/job:localhost/replica:0/task:0; LS_DEVICES or the option "
-                    "logical_cpus makes more",
-                    wanted, there);
+    return no_device(wanted, there, err);
 }
 
 const char *ls_version(void)

@@ -43,13 +43,14 @@ static void show(const struct reader *r, lsi_setting s, const char *origin,
     r->to->shown[s].help = helps[s];
 }
 
-/* A setting that is somebody else's to understand. */
-static void show_word(const struct reader *r, lsi_setting s, const char *dflt)
+/* A setting that somebody else reads, who also says so if it is not `understood`. */
+static void show_word(const struct reader *r, lsi_setting s,
+                      bool (*understood)(const char *text), const char *dflt)
 {
     const char *const text = lsi_env(variables[s]);
+    const bool taken = text != NULL && understood(text);
 
-    show(r, s, text != NULL ? "environment" : "default", "%.20s",
-         text != NULL ? text : dflt);
+    show(r, s, taken ? "environment" : "default", "%.20s", taken ? text : dflt);
 }
 
 /* LS_OK when the caller may go on without the setting. */
@@ -57,8 +58,8 @@ static ls_status refuse(const struct reader *r, lsi_setting s, const char *text,
                         const char *choices)
 {
     if (r->lenient) {
-        lsi_log(LS_LOG_WARNING, "%s=%.80s is left out: it is %s", variables[s], text,
-                choices);
+        lsi_log(LS_LOG_WARNING, "%s=%.80s is left out: it is %s; %s is in force",
+                variables[s], text, choices, r->to->text[s]);
         return LS_OK;
     }
     return lsi_fail(r->err, LS_INVALID_ARGUMENT, -1, "%s=%.80s: it is %s", variables[s],
@@ -183,6 +184,36 @@ static ls_status read_seed(const struct reader *r, const ls_runtime_options *opt
     return LS_OK;
 }
 
+/* What is taken where these are read: src/os/team.c and src/collective/choose.c. */
+static bool is_spin(const char *text)
+{
+    char *end = NULL;
+    const long us = strtol(text, &end, 10);
+
+    return *end == '\0' && us == lsi_team_spin_us();
+}
+
+static bool is_algorithm(const char *text)
+{
+    static const char *const words[] = {"auto", "direct", "tree", "hierarchical", "ring"};
+    bool known = false;
+
+    for (size_t i = 0; i < LSI_COUNT_OF(words); i++) {
+        known = known || strcasecmp(text, words[i]) == 0;
+    }
+    return known;
+}
+
+static bool is_timeout(const char *text)
+{
+    char *end = NULL;
+    long long ms;
+
+    errno = 0;
+    ms = strtoll(text, &end, 10);
+    return errno == 0 && *end == '\0' && ms != 0;
+}
+
 /* The caller's options, which may be an older, shorter struct. */
 static ls_status copy_options(const ls_runtime_options *from, ls_runtime_options *to,
                               ls_error *err)
@@ -208,6 +239,7 @@ ls_status lsi_settings_resolve(const ls_runtime_options *opts, bool lenient,
                                lsi_settings *out, ls_error *err)
 {
     const struct reader r = {out, lenient, err};
+    char spin[16];
     ls_runtime_options o;
     ls_status st = copy_options(opts, &o, err);
 
@@ -234,11 +266,10 @@ ls_status lsi_settings_resolve(const ls_runtime_options *opts, bool lenient,
         st = read_switch(&r, LSI_SETTING_DNNL, false, out->isa == LSI_ISA_AVX512,
                          &out->dnnl);
     }
-    show(&r, LSI_SETTING_SPIN_US,
-         lsi_env("LS_SPIN_US") != NULL ? "environment" : "default", "%d",
-         lsi_team_spin_us());
+    (void)snprintf(spin, sizeof spin, "%d", lsi_team_spin_us());
+    show_word(&r, LSI_SETTING_SPIN_US, is_spin, spin);
     // Both are read where they are used, by whoever has a communicator but no runtime.
-    show_word(&r, LSI_SETTING_COMM_ALGORITHM, "auto");
-    show_word(&r, LSI_SETTING_COMM_TIMEOUT_MS, "600000");
+    show_word(&r, LSI_SETTING_COMM_ALGORITHM, is_algorithm, "auto");
+    show_word(&r, LSI_SETTING_COMM_TIMEOUT_MS, is_timeout, "600000");
     return st;
 }
