@@ -114,7 +114,9 @@ static bool store(const cli_usage *usage, const cli_option *o, const char *value
         const double s = strtod(value, &end);
 
         if (end == value || *end != '\0' || !(s > 0 && s <= 3600)) {
-            return complain(usage, o, value, "seconds, above 0 and at most 3600");
+            return complain(usage, o, value,
+                            o->kind == CLI_SECONDS ? "seconds, above 0 and at most 3600"
+                                                   : "a number above 0");
         }
         *(double *)o->out = s;
     }

@@ -122,16 +122,17 @@ ls_status bench_window(const bench_options *o, ls_status (*fn)(void *arg, ls_err
     return LS_OK;
 }
 
-static const char *const kinds[] = {"op", "step", "collective", "input"};
+static const char *const kinds[] = {"op", "step", "collective", "input", "growth"};
 
 static int kind_help(void)
 {
-    printf("usage: lockstep bench op|step|collective|input [options]\n"
+    printf("usage: lockstep bench op|step|collective|input|growth [options]\n"
            "\n"
            "  op                 products, convolutions and pooling, the cost of a call\n"
            "  step               whole training steps\n"
            "  collective         sums over ranks, beside what the memory gives\n"
            "  input              reading, parsing and distributing datasets\n"
+           "  growth             whether cost grows no faster than it must\n"
            "\n"
            "'lockstep bench op --help' and so on say more.\n");
     return CLI_OK;
@@ -232,12 +233,36 @@ static int run_input(int argc, char **argv)
     return cli_parse(&usage, argc, argv, &status) ? bench_input(&o) : status;
 }
 
+static const char growth_text[] =
+    "Doubles one dimension at a time (uses of a weight, variables, replicas, the length\n"
+    "of a line), checks the results, and shows how time and memory grow: an exponent of\n"
+    "1 is linear, 2 quadratic. Bytes are counted: those held at most, and all that were\n"
+    "asked for. A line above its limit is named on stderr, and the exit status is 1.\n";
+
+static int run_growth(int argc, char **argv)
+{
+    bench_options o = {0};
+    const cli_option options[] = {
+        {"--json", NULL, CLI_FLAG, &o.json, "print a JSON object a line"},
+        {"--filter", "NAME", CLI_TEXT, &o.filter, "only those with NAME in their name"},
+        {"--small", NULL, CLI_FLAG, &o.small,
+         "smaller sizes, and only bytes are judged: the same in every run"},
+        {"--most", "E", CLI_NUMBER, &o.most,
+         "the largest exponent of every line (default: its own)"},
+    };
+    const cli_usage usage = {"lockstep bench growth", growth_text, options,
+                             sizeof options / sizeof *options};
+    int status = CLI_OK;
+
+    return cli_parse(&usage, argc, argv, &status) ? bench_growth(&o) : status;
+}
+
 int cli_bench(int argc, char **argv)
 {
     const char *kind = argc > 1 ? argv[1] : "";
 
     if (argc < 2) {
-        fprintf(stderr, "lockstep bench: op, step, collective or input?\n"
+        fprintf(stderr, "lockstep bench: op, step, collective, input or growth?\n"
                         "Try 'lockstep bench --help'.\n");
         return CLI_USAGE;
     }
@@ -249,6 +274,9 @@ int cli_bench(int argc, char **argv)
     }
     if (strcmp(kind, "input") == 0) {
         return run_input(argc - 1, argv + 1);
+    }
+    if (strcmp(kind, "growth") == 0) {
+        return run_growth(argc - 1, argv + 1);
     }
     if (strcmp(kind, "op") != 0 && strcmp(kind, "step") != 0) {
         return cli_unknown("lockstep bench", "benchmark", kind, kinds,

@@ -23,6 +23,8 @@ typedef struct bench_options {
     int replicas;       /* step: beside one replica; 0: no strategy */
     int ranks;          /* collective: of a group; 0: two */
     bool local;         /* collective: threads of this process */
+    bool small;         /* growth: sizes and judgements of a test */
+    double most;        /* growth: the largest exponent of all lines; 0: their own */
 } bench_options;
 
 int bench_op(const bench_options *o);
@@ -30,6 +32,7 @@ int bench_step(const bench_options *o);
 int bench_replicas(const bench_options *o);
 int bench_collective(const bench_options *o);
 int bench_input(const bench_options *o);
+int bench_growth(const bench_options *o);
 
 /* Whether `name` is asked for. */
 bool bench_wanted(const bench_options *o, const char *name);

@@ -19,6 +19,7 @@ typedef enum cli_kind {
     CLI_TEXT,    /* const char * */
     CLI_COUNT,   /* int, at least 1 */
     CLI_SECONDS, /* double, above 0 */
+    CLI_NUMBER,  /* the same */
 } cli_kind;
 
 typedef struct cli_option {

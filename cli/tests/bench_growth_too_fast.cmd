@@ -1,0 +1,1 @@
+bench growth --small --filter queued --most 0.5
