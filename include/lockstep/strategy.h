@@ -150,7 +150,8 @@ LS_API void ls_strategy_abort(ls_strategy *s);
 /*
  * Combines a per-replica value into one on the host. LS_NO_AXIS keeps the components'
  * shape; with an axis each component is reduced over it too, and LS_MEAN is the mean of
- * all elements, however they fall on replicas.
+ * all elements, however they fall on replicas. LS_MEAN of float16 and bfloat16 is added
+ * in float32 and narrowed once.
  */
 LS_API LS_MUST_USE ls_status ls_strategy_reduce(ls_strategy *s, ls_reduce op,
                                                 ls_value *value, int axis, ls_value **out,
@@ -160,7 +161,7 @@ LS_API LS_MUST_USE ls_status ls_strategy_reduce_axes(ls_strategy *s, ls_reduce o
                                                      size_t naxes, ls_value **out,
                                                      ls_error *err);
 
-/* Concatenates the components along `axis`. */
+/* Concatenates the components along `axis`; sparse ones become dense first. */
 LS_API LS_MUST_USE ls_status ls_strategy_gather(ls_strategy *s, ls_value *value, int axis,
                                                 ls_value **out, ls_error *err);
 

@@ -76,9 +76,9 @@ ls_status lsi_reduce_check(ls_reduce op, ls_dtype dtype, ls_error *err)
                              (int)op);
     }
     if (!lsi_dtype_is_number(dtype)) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
-                             "a reduction of %s: it takes floats and integers",
-                             ls_dtype_name(dtype));
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "a reduction of %s: it takes floats and integers; cast it first",
+                        ls_dtype_name(dtype));
     }
     return LS_OK;
 }

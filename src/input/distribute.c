@@ -229,10 +229,11 @@ ls_status ls_strategy_distribute(ls_strategy *s, ls_dataset *d,
     if (opts != NULL && opts->replication != LS_PER_WORKER &&
         s->ops->kind != LSI_DEFAULT) {
         ls_dist_dataset_release(dd);
-        return lsi_fail(err, LS_UNIMPLEMENTED, -1,
-                        "distribute: batches are cut by the worker; an input a replica "
-                        "(LS_PER_REPLICA_INPUT) takes "
-                        "ls_strategy_distribute_from_function()");
+        return lsi_fail_kind(
+            err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
+            "distribute: batches are cut by the worker; an input a replica "
+            "(LS_PER_REPLICA_INPUT) takes "
+            "ls_strategy_distribute_from_function()");
     }
     dd->pipelines = lsi_alloc(1, sizeof(ls_dataset *));
     dd->npipelines = dd->pipelines != NULL ? 1 : 0;

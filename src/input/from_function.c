@@ -12,10 +12,11 @@ static ls_status check_options(const ls_strategy *s, const ls_dist_dataset *dd,
                              (int)opts->replication);
     }
     if (alone && (s->ops->kind != LSI_MIRRORED || dd->workers > 1)) {
-        return lsi_fail(err, LS_UNIMPLEMENTED, -1,
-                        "from_function: an input a replica is for MirroredStrategy in "
-                        "one process, not for %s on %d workers; use LS_PER_WORKER",
-                        s->ops->name, dd->workers);
+        return lsi_fail_kind(
+            err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
+            "from_function: an input a replica is for MirroredStrategy in "
+            "one process, not for %s on %d workers; use LS_PER_WORKER",
+            s->ops->name, dd->workers);
     }
     if (opts->place_on_device && !alone) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,

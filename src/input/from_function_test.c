@@ -125,6 +125,7 @@ LST_TEST(d78_an_input_a_replica)
 
     LST_FAILS(ls_strategy_distribute(m.s, d, &o, &dd, &err), LS_UNIMPLEMENTED, err,
               "from_function");
+    LST_CHECK(strcmp(ls_error_python(&err), "NotImplementedError") == 0);
     so.runtime = one.rt;
     LST_OK(ls_central_storage_create(NULL, NULL, &so, &central, &err));
     LST_FAILS(

@@ -191,6 +191,15 @@ static bool fit(ls_context *c, const lsi_look *p, struct gather_attrs *a)
             a->begin = total;
             a->own = t->dims[a->axis];
         }
+        if (total >
+            INT64_MAX - t->dims[a->axis]) { // rows may be empty: memory is no limit
+            (void)ls_context_fail(
+                c, LS_INVALID_ARGUMENT,
+                "all_gather: %d replicas with %s have too many elements "
+                "along axis %d",
+                p->n, lsi_text_of(t).s, a->axis);
+            return false;
+        }
         total += t->dims[a->axis];
     }
     a->shape = ls_tensor_shape(first);
@@ -198,23 +207,32 @@ static bool fit(ls_context *c, const lsi_look *p, struct gather_attrs *a)
     return true;
 }
 
-static bool check_gather(ls_context *c, const ls_tensor *t, int axis)
+/*
+ * TensorFlow's reduction to one device counts axes from the end too, its collectives do
+ * not; int32 always takes the first way there.
+ */
+static bool check_gather(ls_context *c, const ls_tensor *t, int *axis)
 {
+    const bool from_end =
+        t->dtype == LS_I32 || ls_replica_strategy(c)->ops->kind == LSI_CENTRAL_STORAGE;
+    const int given = *axis;
     ls_error e = LS_ERROR_INIT;
 
+    *axis += from_end && given < 0 ? t->ndim : 0;
     if (t->values != NULL) {
         (void)lsi_fail_kind(&e, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
                             "all_gather: sparse tensors cannot be gathered");
     } else if (t->ndim == 0) {
         (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                             "all_gather: a scalar has no axis to gather along");
-    } else if (axis < 0) {
+    } else if (given < 0 && !from_end) {
         (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                             "all_gather: the axis %d is negative; count from the front",
-                            axis);
-    } else if (axis >= t->ndim) {
-        (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_OP,
-                            "all_gather: the axis %d of a tensor with %d", axis, t->ndim);
+                            given);
+    } else if (*axis < 0 || *axis >= t->ndim) {
+        (void)lsi_fail_kind(
+            &e, LS_INVALID_ARGUMENT, from_end ? LS_KIND_OP : LS_KIND_VALUE,
+            "all_gather: there is no axis %d in %s", given, lsi_text_of(t).s);
     } else if (t->dtype == LS_STRING) {
         (void)lsi_fail_kind(&e, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
                             "all_gather: strings cannot be gathered");
@@ -228,7 +246,7 @@ static bool check_gather(ls_context *c, const ls_tensor *t, int axis)
 ls_tensor *(ls_all_gather)(ls_context *c, ls_tensor *t, int axis)
 {
     lsi_look p;
-    struct gather_attrs a = {.axis = axis, .peers = &p};
+    struct gather_attrs a = {.peers = &p};
     ls_tensor *out = NULL;
 
     if (!lsi_require_replica(c, "all_gather") || lsi_context_aborted(c)) {
@@ -240,9 +258,10 @@ ls_tensor *(ls_all_gather)(ls_context *c, ls_tensor *t, int axis)
     if (lsi_replica_peers(c) == 1 && t->values == NULL) {
         return t;
     }
-    if (!check_gather(c, t, axis)) {
+    if (!check_gather(c, t, &axis)) {
         return NULL;
     }
+    a.axis = axis;
     if (lsi_show(c, "all_gather", (uint64_t)axis, t, &p) && fit(c, &p, &a)) {
         out = (ls_op_apply1)(c, &gather_row, &t, 1, &a, sizeof a);
     }
@@ -284,7 +303,11 @@ static ls_tensor *sum_sparse(ls_context *c, ls_reduce op, ls_tensor *t)
 {
     lsi_look p;
     ls_tensor *values = NULL, *indices = NULL, *out = NULL;
+    ls_error e = LS_ERROR_INIT;
 
+    if (lsi_reduce_check(op, (ls_dtype)t->dtype, &e) != LS_OK) {
+        return lsi_context_error(c, &e);
+    }
     if (lsi_show(c, "all_reduce of slices", (uint64_t)op, t, &p)) {
         for (int r = 1; r < p.n && !lsi_failed(c); r++) {
             if (!same_kind(&p, r)) {

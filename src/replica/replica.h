@@ -118,10 +118,15 @@ ls_variable *lsi_scope_colocated(void);
 /* True if the default strategy's scope is open below another strategy's. */
 bool lsi_scope_mixed(void);
 
-/* The innermost creator, or NULL: what ls_variable_create() begins with. */
+/*
+ * The innermost creator, or NULL: what ls_variable_create() begins with. A creator scope
+ * that was open before the strategy came into force is outside of it: the strategy's way
+ * of making a variable calls those for each copy.
+ */
 struct lsi_scope *lsi_scope_creator(void);
+struct lsi_scope *lsi_scope_creator_outside(void);
 ls_creator_fn lsi_creator_fn(const struct lsi_scope *s, void **user);
-struct lsi_scope *lsi_creator_outer(const struct lsi_scope *s);
+struct lsi_scope *lsi_creator_outer(const struct lsi_scope *s); /* on the same side */
 
 /* ---- meeting (meet.c) ---- */
 

@@ -436,14 +436,33 @@ static struct lsi_scope *next_creator(struct lsi_scope *at)
     return at;
 }
 
+struct lsi_scope *lsi_scope_creator_outside(void)
+{
+    const lsi_mode *begun = lsi_mode_now();
+
+    if (!ls_has_strategy()) {
+        return NULL;
+    }
+    while (begun->outer != NULL && begun->outer->strategy == begun->strategy) {
+        begun = begun->outer;
+    }
+    return next_creator(begun->scopes); // what was open when the strategy came into force
+}
+
+/* `at` unless it is outside of the strategy, where the first one is `outside`. */
+static struct lsi_scope *inside_only(struct lsi_scope *at)
+{
+    return at == lsi_scope_creator_outside() ? NULL : at;
+}
+
 struct lsi_scope *lsi_scope_creator(void)
 {
-    return next_creator(innermost());
+    return inside_only(next_creator(innermost()));
 }
 
 struct lsi_scope *lsi_creator_outer(const struct lsi_scope *s)
 {
-    return next_creator(s->outer);
+    return inside_only(next_creator(s->outer));
 }
 
 ls_creator_fn lsi_creator_fn(const struct lsi_scope *s, void **user)

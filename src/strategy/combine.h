@@ -48,6 +48,9 @@ void lsi_components_clear(lsi_components *p);
 /* `t` in the memory of `device`: itself if it is there. The result is the caller's. */
 ls_status lsi_tensor_on(ls_tensor *t, ls_device *device, ls_tensor **out, ls_error *err);
 
+/* *t becomes the dense tensor that it stands for; a dense one stays. */
+ls_status lsi_tensor_make_dense(ls_tensor **t, ls_error *err);
+
 /* t / by as tf.truediv has it, sparse tensors by their rows. The result is the caller's.
  */
 ls_status lsi_tensor_divide(ls_tensor *t, int64_t by, ls_tensor **out, ls_error *err);

@@ -50,6 +50,9 @@ static inline ls_tensor *lst_tensor(ls_device *device, ls_dtype dtype, ls_shape 
         case LS_I64:
             ((int64_t *)(void *)bytes)[i] = (int64_t)numbers[i];
             break;
+        case LS_F16:
+            ((uint16_t *)(void *)bytes)[i] = lsi_f32_to_f16((float)numbers[i]);
+            break;
         case LS_I16:
             ((int16_t *)(void *)bytes)[i] = (int16_t)numbers[i];
             break;

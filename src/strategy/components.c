@@ -137,6 +137,27 @@ ls_status lsi_tensor_on(ls_tensor *t, ls_device *device, ls_tensor **out, ls_err
                             err);
 }
 
+ls_status lsi_tensor_make_dense(ls_tensor **t, ls_error *err)
+{
+    const ls_shape shape = ls_tensor_shape(*t);
+
+    if ((*t)->values == NULL) {
+        return LS_OK;
+    }
+    ls_tensor *dense = lsi_tensor_new((*t)->device, (ls_dtype)(*t)->dtype, &shape);
+    if (dense == NULL) {
+        return lsi_fail_memory(err, "a dense tensor", ls_tensor_bytes(*t));
+    }
+    const ls_status st = ls_tensor_read(*t, dense->data, ls_tensor_bytes(*t), err);
+    if (st != LS_OK) {
+        ls_tensor_release(dense);
+        return st;
+    }
+    ls_tensor_release(*t);
+    *t = dense;
+    return LS_OK;
+}
+
 static ls_status divide_dense(ls_tensor *t, int64_t by, ls_tensor **out, ls_error *err)
 {
     ls_context *c = NULL;

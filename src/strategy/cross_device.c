@@ -18,25 +18,6 @@ const ls_cross_device *lsi_cross_device_of(const ls_strategy *s)
 
 /* ---- one value: are its components alike ---- */
 
-/* A sparse component beside dense ones counts as the dense tensor it stands for. */
-static ls_status make_dense(ls_tensor **t, ls_error *err)
-{
-    const ls_shape shape = ls_tensor_shape(*t);
-    ls_tensor *dense = lsi_tensor_new((*t)->device, (ls_dtype)(*t)->dtype, &shape);
-
-    if (dense == NULL) {
-        return lsi_fail_memory(err, "a dense tensor", ls_tensor_bytes(*t));
-    }
-    const ls_status st = ls_tensor_read(*t, dense->data, ls_tensor_bytes(*t), err);
-    if (st != LS_OK) {
-        ls_tensor_release(dense);
-        return st;
-    }
-    ls_tensor_release(*t);
-    *t = dense;
-    return LS_OK;
-}
-
 static ls_status check_alike(lsi_components *p, ls_error *err)
 {
     const ls_shape first = ls_tensor_shape(p->t[0]);
@@ -54,7 +35,8 @@ static ls_status check_alike(lsi_components *p, ls_error *err)
         sparse += p->t[i]->values != NULL;
     }
     for (size_t i = 0; sparse < p->n && sparse > 0 && i < p->n; i++) {
-        const ls_status st = p->t[i]->values != NULL ? make_dense(&p->t[i], err) : LS_OK;
+        // A sparse component beside dense ones counts as what it stands for.
+        const ls_status st = lsi_tensor_make_dense(&p->t[i], err);
 
         if (st != LS_OK) {
             return st;
@@ -158,6 +140,15 @@ static ls_status make_room(const job *j, size_t value, lsi_cross_kind kind, ls_e
     return LS_OK;
 }
 
+/*
+ * A mean of float16 or bfloat16 is added in float32 and narrowed once, as all_reduce does
+ * it in replicas: 60000 and 60000 have a mean, though no float16 holds their sum.
+ */
+static bool is_wide_mean(const job *j, const ls_tensor *t)
+{
+    return j->op == LS_MEAN && (t->dtype == LS_F16 || t->dtype == LS_BF16);
+}
+
 /* Sums one segment; `from` and `at` have room for the components and the devices. */
 static void sum_segment(const job *j, lsi_cross_kind kind, size_t value,
                         const lsi_segment *s, const void **from, void **at)
@@ -170,14 +161,19 @@ static void sum_segment(const job *j, lsi_cross_kind kind, size_t value,
     for (size_t i = 0; i < p->n; i++) {
         from[i] = (const char *)p->t[i]->data + skip;
     }
-    if (kind == LSI_CROSS_HIERARCHICAL) {
-        for (size_t d = 0; d < j->to->n; d++) {
-            at[d] = (char *)results[d]->data + skip;
+    for (size_t d = 0; d < (kind == LSI_CROSS_HIERARCHICAL ? j->to->n : 1); d++) {
+        at[d] = (char *)results[d]->data + skip;
+        if (is_wide_mean(j, p->t[0])) {
+            lsi_reduce_tree(LS_MEAN, from, (int)p->n, at[d], s->count, dtype);
         }
+    }
+    if (is_wide_mean(j, p->t[0])) {
+        return;
+    }
+    if (kind == LSI_CROSS_HIERARCHICAL) {
         lsi_hierarchical_sum(from, at, p->n, s->pack, s->count, dtype);
         return;
     }
-    at[0] = (char *)results[0]->data + skip;
     if (kind == LSI_CROSS_ONE_DEVICE) {
         lsi_reduce_in_order(from, p->n, at[0], s->count, dtype);
     } else {
@@ -242,7 +238,10 @@ static ls_status reduce_dense(const job *j, lsi_cross_kind kind, const size_t *w
     for (size_t i = 0; st == LS_OK && i < n; i++) {
         ls_tensor **results = results_of(j, which[i]);
 
-        st = divide(j, j->values[which[i]].n, results, everywhere ? j->to->n : 1, err);
+        if (!is_wide_mean(j, results[0])) {
+            st =
+                divide(j, j->values[which[i]].n, results, everywhere ? j->to->n : 1, err);
+        }
         if (st == LS_OK && !everywhere) {
             st = spread(j->to, results, err);
         }

@@ -36,8 +36,10 @@ static ls_status check_axis(const gather_job *j, const ls_tensor *t, ls_error *e
     int axis;
     return lsi_axis(j->axis, t->ndim, &axis)
                ? LS_OK
-               : lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                          "gather: there is no axis %d in %s", j->axis, lsi_text_of(t).s);
+               : lsi_fail_kind(err, LS_INVALID_ARGUMENT,
+                               counts_from_end(j->s, t) ? LS_KIND_OP : LS_KIND_VALUE,
+                               "gather: there is no axis %d in %s", j->axis,
+                               lsi_text_of(t).s);
 }
 
 static ls_status check_parts(const gather_job *j, const lsi_components *p, ls_error *err)
@@ -46,14 +48,6 @@ static ls_status check_parts(const gather_job *j, const lsi_components *p, ls_er
     ls_status st = LS_OK;
     int axis = 0;
 
-    for (size_t i = 0; i < p->n; i++) {
-        if (p->t[i]->values != NULL) {
-            return lsi_fail_kind(err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
-                                 "gather: %s of replica %zu is sparse; gather its values "
-                                 "and its indices (ls_tensor_slices())",
-                                 lsi_text_of(p->t[i]).s, i);
-        }
-    }
     if (p->n == 1) { // one component is the result, whatever the axis
         return LS_OK;
     }
@@ -116,8 +110,8 @@ static ls_status gather_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
 
     if (plain && ls_tensor_slices(ls_value_as_tensor(leaf), NULL, NULL)) {
         return lsi_fail_kind(err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
-                             "gather: %s is sparse; gather its values and its indices "
-                             "(ls_tensor_slices())",
+                             "gather: %s is sparse and one for all replicas; only what "
+                             "replicas have each is gathered",
                              lsi_text_of(ls_value_as_tensor(leaf)).s);
     }
     if (plain || j->s->ops->kind == LSI_DEFAULT || j->s->ops->kind == LSI_ONE_DEVICE) {
@@ -125,6 +119,9 @@ static ls_status gather_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
         return LS_OK;
     }
     ls_status st = lsi_components_of("gather", leaf, lsi_host_device(j->s), &p, err);
+    for (size_t i = 0; st == LS_OK && i < p.n; i++) {
+        st = lsi_tensor_make_dense(&p.t[i], err); // rows of slices: what they stand for
+    }
     if (st == LS_OK) {
         st = check_parts(j, &p, err);
     }

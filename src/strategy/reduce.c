@@ -86,28 +86,49 @@ static int64_t elements(const axes_job *j, const ls_tensor *t)
     return (int64_t)n;
 }
 
-/* *t summed over the axes, in its place. */
-static ls_status sum_over_axes(const axes_job *j, ls_tensor **t, ls_error *err)
+/* *t becomes what `fn` makes of it. */
+static ls_status replace(ls_tensor **t,
+                         ls_tensor *(*fn)(ls_context *, ls_tensor *, const void *),
+                         const void *arg, ls_error *err)
 {
     ls_context *c = NULL;
-
-    if (j->naxes == 0) {
-        return LS_OK;
-    }
     ls_status st = ls_context_open((*t)->device, NULL, &c, err);
+
     if (st != LS_OK) {
         return st;
     }
-    ls_tensor *sum = ls_tensor_retain(ls_sum(c, *t, j->axes, j->naxes, false));
+    ls_tensor *made = ls_tensor_retain(fn(c, *t, arg));
     st = ls_context_finish(c, err);
     ls_context_close(c);
     if (st != LS_OK) {
-        ls_tensor_release(sum);
+        ls_tensor_release(made);
         return st;
     }
     ls_tensor_release(*t);
-    *t = sum;
+    *t = made;
     return LS_OK;
+}
+
+static ls_tensor *summed(ls_context *c, ls_tensor *t, const void *arg)
+{
+    const axes_job *j = arg;
+    const bool half = t->dtype == LS_F16 || t->dtype == LS_BF16;
+
+    // A mean is added in float32 and narrowed once: a float16 need not hold the sum.
+    t = half && j->op == LS_MEAN ? ls_cast(c, t, LS_F32) : t;
+    return j->naxes == 0 ? t : ls_sum(c, t, j->axes, j->naxes, false);
+}
+
+/* *t summed over the axes, in its place. */
+static ls_status sum_over_axes(const axes_job *j, ls_tensor **t, ls_error *err)
+{
+    if ((*t)->dtype == LS_BOOL || (*t)->dtype == LS_STRING) {
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
+                             "reduce: %s cannot be summed over an axis: it takes floats "
+                             "and integers; cast it first",
+                             lsi_text_of(*t).s);
+    }
+    return replace(t, summed, j, err);
 }
 
 /*
@@ -168,21 +189,27 @@ static ls_status sum_over_replicas(const axes_job *j, lsi_components *p, ls_valu
     return st;
 }
 
-/* numerator / count: the count takes the numerator's dtype, as TensorFlow casts it. */
-static ls_status divide_by_count(ls_value *numerator, int64_t count, ls_value **out,
+typedef struct quotient {
+    int64_t count;
+    ls_dtype dtype; /* of what was given */
+} quotient;
+
+/* The count takes the numerator's dtype, as TensorFlow casts it. */
+static ls_tensor *divided(ls_context *c, ls_tensor *sum, const void *arg)
+{
+    const quotient *q = arg;
+    ls_tensor *by = ls_cast(c, ls_constant_i64(c, q->count), (ls_dtype)sum->dtype);
+    ls_tensor *mean = ls_div(c, sum, by);
+
+    return q->dtype == LS_F16 || q->dtype == LS_BF16 ? ls_cast(c, mean, q->dtype) : mean;
+}
+
+static ls_status divide_by_count(ls_value *numerator, quotient q, ls_value **out,
                                  ls_error *err)
 {
-    ls_tensor *sum = ls_value_as_tensor(numerator);
-    ls_context *c = NULL;
-    ls_status st = ls_context_open(sum->device, NULL, &c, err);
+    ls_tensor *mean = ls_tensor_retain(ls_value_as_tensor(numerator));
+    ls_status st = replace(&mean, divided, &q, err);
 
-    if (st != LS_OK) {
-        return st;
-    }
-    ls_tensor *by = ls_cast(c, ls_constant_i64(c, count), (ls_dtype)sum->dtype);
-    ls_tensor *mean = ls_tensor_retain(ls_div(c, sum, by));
-    st = ls_context_finish(c, err);
-    ls_context_close(c);
     if (st == LS_OK) {
         st = ls_value_tensor(mean, out, err);
     }
@@ -197,6 +224,7 @@ static ls_status reduce_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
     ls_value *sum = NULL;
     int64_t count = 0;
     ls_status st = contributions(j, leaf, lsi_host_device(j->s), &p, err);
+    const ls_dtype dtype = st == LS_OK ? (ls_dtype)p.t[0]->dtype : LS_F32;
 
     for (size_t i = 0; st == LS_OK && i < p.n; i++) {
         st = check_axes(j, p.t[i], i, err);
@@ -209,7 +237,7 @@ static ls_status reduce_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
         st = sum_over_replicas(j, &p, &sum, err);
     }
     if (st == LS_OK && j->op == LS_MEAN) {
-        st = divide_by_count(sum, count, out, err);
+        st = divide_by_count(sum, (quotient){count, dtype}, out, err);
     } else if (st == LS_OK) {
         *out = ls_value_retain(sum);
     }

@@ -482,7 +482,7 @@ LST_TEST(sizes_may_differ_along_the_axis_and_nowhere_else)
     ls_strategy_release(s);
 }
 
-LST_TEST(what_cannot_be_gathered_is_refused_by_its_kind)
+LST_TEST(what_cannot_be_gathered_is_refused_by_its_kind_and_slices_become_dense)
 {
     ls_strategy *s = mirrored(2);
     ls_value *scalars = lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(1, 2));
@@ -496,8 +496,12 @@ LST_TEST(what_cannot_be_gathered_is_refused_by_its_kind)
 
     refuses_to_gather(s, scalars, 0, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "scalar");
     refuses_to_gather(s, p, -1, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "axis is -1");
-    refuses_to_gather(s, p, 1, LS_INVALID_ARGUMENT, LS_KIND_OP, "no axis 1");
-    refuses_to_gather(s, sparse, 0, LS_UNIMPLEMENTED, LS_KIND_RUNTIME, "sparse");
+    refuses_to_gather(s, p, 1, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "no axis 1");
+    refuses_to_gather(s, sparse, 2, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "no axis 2");
+    gathers(s, sparse, 0, LS_F32, LS_SHAPE(10, 1),
+            LST_NUMBERS(1, 0, 0, 0, 0, 0, 0, 0, 2, 0));
+    gathers(s, sparse, 1, LS_F32, LS_SHAPE(5, 2),
+            LST_NUMBERS(1, 0, 0, 0, 0, 0, 0, 2, 0, 0));
     refuses_to_gather(s, plain_rows, 0, LS_UNIMPLEMENTED, LS_KIND_RUNTIME, "sparse");
     LST_FAILS(ls_strategy_gather(s, NULL, 0, NULL, &err), LS_INVALID_ARGUMENT, err,
               "NULL");
@@ -579,7 +583,7 @@ LST_MAIN(LST_CASE(s36_without_an_axis_the_shape_stays_and_with_one_it_goes),
          LST_CASE(s56_components_are_joined_along_any_axis),
          LST_CASE(s57_a_variable_gathers_its_copies_and_a_plain_value_is_itself),
          LST_CASE(sizes_may_differ_along_the_axis_and_nowhere_else),
-         LST_CASE(what_cannot_be_gathered_is_refused_by_its_kind),
+         LST_CASE(what_cannot_be_gathered_is_refused_by_its_kind_and_slices_become_dense),
          LST_CASE(where_one_device_does_the_work_an_axis_may_count_from_the_end),
          LST_CASE(the_default_strategy_gathers_nothing),
          LST_CASE(s11_replica_functions_do_not_reduce_for_all))

@@ -20,10 +20,11 @@ static ls_device *place(const ls_strategy *s, const ls_tensor *value,
     return lsi_scope_device() != NULL ? lsi_scope_device() : value->device;
 }
 
-ls_status lsi_create_plain(ls_strategy *s, const ls_tensor *value,
-                           const ls_variable_options *opts, ls_variable **out,
-                           ls_error *err)
+static ls_status make_plain(void *arg, const ls_tensor *value,
+                            const ls_variable_options *opts, ls_variable **out,
+                            ls_error *err)
 {
+    ls_strategy *s = arg;
     ls_variable *v = NULL;
     ls_status st =
         lsi_variable_plain(value, opts, opts->name, place(s, value, opts), NULL, &v, err);
@@ -33,6 +34,13 @@ ls_status lsi_create_plain(ls_strategy *s, const ls_tensor *value,
         *out = v;
     }
     return st;
+}
+
+ls_status lsi_create_plain(ls_strategy *s, const ls_tensor *value,
+                           const ls_variable_options *opts, ls_variable **out,
+                           ls_error *err)
+{
+    return lsi_creator_copy(value, opts, make_plain, s, out, err);
 }
 
 /* "name", "name/replica_1", ...: yours to lsi_free(). */
@@ -49,6 +57,79 @@ static char *copy_name(const char *name, int i)
     return text;
 }
 
+/* A copy that creators outside of the strategy's scope may have a say in. */
+struct copy {
+    ls_device *device;
+    const ls_variable *first; /* NULL: this is it */
+};
+
+static ls_status make_copy(void *arg, const ls_tensor *value,
+                           const ls_variable_options *opts, ls_variable **out,
+                           ls_error *err)
+{
+    const struct copy *k = arg;
+    lsi_buffer *shared = k->first == NULL ? NULL : k->first->buffer;
+
+    return lsi_variable_plain(value, opts, opts->name != NULL ? opts->name : "Variable",
+                              k->device, value->buffer == shared ? shared : NULL, out,
+                              err);
+}
+
+/* A creator may hand out what it likes; a copy is a variable like the first. */
+static ls_status check_copy(const ls_variable *copy, const struct copy *k, ls_error *err)
+{
+    const bool plain = copy->kind == LSI_PLAIN && copy->container == NULL &&
+                       copy->strategy == NULL && copy->device == k->device;
+
+    if (plain && (k->first == NULL || (copy->dtype == k->first->dtype &&
+                                       ls_shape_equal(&copy->shape, &k->first->shape)))) {
+        return LS_OK;
+    }
+    return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                         "variable '%s': a creator outside of the strategy's scope is "
+                         "called for each copy, and made one of another kind, device, "
+                         "dtype or shape; make it by ls_creator_call()",
+                         copy->name);
+}
+
+/* Copy i, named and placed; the others begin with what the first was given. */
+static ls_status add_copy(ls_variable *v, int i, ls_device *device,
+                          const ls_tensor *value, const ls_variable_options *opts,
+                          ls_error *err)
+{
+    struct copy k = {device, i > 0 ? v->component[0] : NULL};
+    ls_variable_options named = *opts;
+    char *name = copy_name(v->name, i);
+    ls_tensor *same = NULL;
+    ls_variable *copy = NULL;
+    ls_status st = LS_OK;
+
+    if (name == NULL) {
+        return lsi_fail_memory(err, "a name", strlen(v->name));
+    }
+    named.name = name;
+    named.device = device;
+    if (i > 0) {
+        st = ls_variable_value(v->component[0], &same, err);
+        value = same;
+    }
+    if (st == LS_OK) {
+        st = lsi_creator_copy(value, &named, make_copy, &k, &copy, err);
+    }
+    if (st == LS_OK) {
+        st = check_copy(copy, &k, err);
+    }
+    ls_tensor_release(same);
+    lsi_free(name);
+    if (st != LS_OK) {
+        ls_variable_release(copy);
+        return st;
+    }
+    v->component[i] = copy;
+    copy->container = v;
+    return LS_OK;
+}
+
 static ls_status add_copies(ls_variable *v, ls_device *const *devices,
                             const ls_tensor *value, const ls_variable_options *opts,
                             ls_error *err)
@@ -56,18 +137,12 @@ static ls_status add_copies(ls_variable *v, ls_device *const *devices,
     ls_status st = LS_OK;
 
     for (int i = 0; i < v->components && st == LS_OK; i++) {
-        char *name = copy_name(v->name, i);
-
-        if (name == NULL) {
-            return lsi_fail_memory(err, "a name", strlen(v->name));
-        }
-        st = lsi_variable_plain(value, opts, name, devices[i],
-                                i > 0 ? v->component[0]->buffer : NULL, &v->component[i],
-                                err);
-        lsi_free(name);
-        if (st == LS_OK) {
-            v->component[i]->container = v;
-        }
+        st = add_copy(v, i, devices[i], value, opts, err);
+    }
+    if (st == LS_OK) { // a creator may have changed what it begins with
+        v->dtype = v->component[0]->dtype;
+        v->shape = v->component[0]->shape;
+        v->count = v->component[0]->count;
     }
     return st;
 }

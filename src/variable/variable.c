@@ -80,6 +80,8 @@ ls_status lsi_variable_plain(const ls_tensor *value, const ls_variable_options *
 
 struct ls_creator_next {
     struct lsi_scope *creator; // NULL: the strategy's turn
+    lsi_copy_maker make;       // a copy, not a variable: who makes it at the end
+    void *arg;
 };
 
 static ls_status create_here(const ls_tensor *value, const ls_variable_options *opts,
@@ -124,19 +126,32 @@ ls_status ls_creator_call(const ls_creator_next *next, const ls_tensor *value,
                         "variable: start the options from LS_VARIABLE_OPTIONS_INIT");
     }
     if (next != NULL && next->creator != NULL) {
-        const ls_creator_next rest = {lsi_creator_outer(next->creator)};
+        const ls_creator_next rest = {lsi_creator_outer(next->creator), next->make,
+                                      next->arg};
         void *user = NULL;
         ls_creator_fn fn = lsi_creator_fn(next->creator, &user);
 
         return fn(&rest, value, opts, user, out, err);
     }
+    if (next != NULL && next->make != NULL) {
+        return next->make(next->arg, value, opts, out, err);
+    }
     return create_here(value, opts, out, err);
+}
+
+ls_status lsi_creator_copy(const ls_tensor *value, const ls_variable_options *opts,
+                           lsi_copy_maker make, void *arg, ls_variable **out,
+                           ls_error *err)
+{
+    const ls_creator_next first = {lsi_scope_creator_outside(), make, arg};
+
+    return ls_creator_call(&first, value, opts, out, err);
 }
 
 ls_status ls_variable_create(const ls_tensor *value, const ls_variable_options *opts,
                              ls_variable **out, ls_error *err)
 {
-    const ls_creator_next first = {lsi_scope_creator()};
+    const ls_creator_next first = {lsi_scope_creator(), NULL, NULL};
 
     return ls_creator_call(&first, value, opts, out, err);
 }

@@ -59,6 +59,17 @@ ls_status lsi_variable_distributed(lsi_variable_kind kind, ls_strategy *s,
                                    ls_error *err);
 
 /* What the strategies' create_variable() are. */
+/*
+ * Makes one copy of a variable: through the creators outside of the strategy's scope, and
+ * at their end by `make`, with what they passed on.
+ */
+typedef ls_status (*lsi_copy_maker)(void *arg, const ls_tensor *value,
+                                    const ls_variable_options *opts, ls_variable **out,
+                                    ls_error *err);
+ls_status lsi_creator_copy(const ls_tensor *value, const ls_variable_options *opts,
+                           lsi_copy_maker make, void *arg, ls_variable **out,
+                           ls_error *err);
+
 ls_status lsi_create_plain(ls_strategy *s, const ls_tensor *value,
                            const ls_variable_options *opts, ls_variable **out,
                            ls_error *err);

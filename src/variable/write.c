@@ -362,9 +362,7 @@ static ls_tensor *put_once(ls_context *c, ls_variable *v, ls_assign_op op, ls_te
         lsi_mutex_unlock(&v->lock);
     }
     if (lsi_offers_meet(c, names[op], 0, out, &o)) {
-        lsi_mutex_lock(&v->lock);
-        out = lsi_variable_peek(c, v->component[0]);
-        lsi_mutex_unlock(&v->lock);
+        out = lsi_context_alias(c, o.all[0]); // one value: `run` gives it back unwrapped
         (void)lsi_offers_meet(c, names[op], 1, NULL, &o); // nobody writes it again yet
     }
     return lsi_failed(c) ? NULL : out;

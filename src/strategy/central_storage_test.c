@@ -1,0 +1,66 @@
+/* Central storage: one copy of a variable for all replicas. */
+#include "replica/replica_test.h"
+
+struct write {
+    ls_variable *v;
+    ls_assign_op op;
+};
+
+static ls_value *assigns_two(ls_context *c, ls_value *args, void *user)
+{
+    const struct write *w = user;
+    ls_value *two = NULL;
+
+    (void)args;
+    if (ls_value_int(2, &two, NULL) != LS_OK) {
+        return NULL;
+    }
+    return ls_value_of(c,
+                       ls_variable_assign(c, w->v, w->op, ls_value_adopt(c, two), false));
+}
+
+LST_TEST(a_run_gives_the_result_of_an_assignment_back_as_one_value)
+{
+    static const ls_aggregation kinds[] = {LS_AGGREGATE_MEAN,
+                                           LS_AGGREGATE_ONLY_FIRST_REPLICA};
+    static const double want[] = {
+        [LS_ASSIGN] = 2, [LS_ASSIGN_ADD] = 4, [LS_ASSIGN_SUB] = 2};
+    const int32_t one = 1;
+    ls_runtime_options ro = LS_RUNTIME_OPTIONS_INIT;
+    ls_strategy_options so = LS_STRATEGY_OPTIONS_INIT;
+    ls_strategy *s = NULL;
+    ls_tensor *t = NULL;
+    ls_error e = LS_ERROR_INIT;
+
+    ro.logical_cpus = 3;
+    LST_OK(ls_runtime_create(&ro, &so.runtime, &e));
+    LST_OK(ls_central_storage_create(NULL, NULL, &so, &s, &e));
+    LST_OK(ls_tensor_create(ls_runtime_device(so.runtime, 0), LS_I32, LS_SCALAR, &one, &t,
+                            &e));
+    for (size_t k = 0; k < LSI_COUNT_OF(kinds); k++) {
+        ls_variable_options vo = LS_VARIABLE_OPTIONS_INIT;
+        struct write w = {NULL, LS_ASSIGN};
+
+        vo.aggregation = kinds[k];
+        LST_OK(ls_scope_enter(s, &e));
+        LST_OK(ls_variable_create(t, &vo, &w.v, &e));
+        ls_scope_exit(s);
+        for (; w.op <= LS_ASSIGN_SUB; w.op++) {
+            ls_value *out = NULL, *local = NULL;
+
+            LST_OK(ls_strategy_run(s, assigns_two, NULL, &w, &out, &e));
+            LST_CHECK(ls_value_kind_of(out) == LS_VALUE_TENSOR);
+            LST_CHECK(number_at(out, 0) == want[w.op]);
+            LST_OK(ls_strategy_local_results(s, out, &local, &e));
+            LST_CHECK(ls_value_size(local) == 1);
+            ls_value_release(local);
+            ls_value_release(out);
+        }
+        ls_variable_release(w.v);
+    }
+    ls_tensor_release(t);
+    ls_strategy_release(s);
+    ls_runtime_release(so.runtime);
+}
+
+LST_MAIN(LST_CASE(a_run_gives_the_result_of_an_assignment_back_as_one_value))
