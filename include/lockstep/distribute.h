@@ -11,6 +11,12 @@
  *     LS_TRY(ls_dist_iterate(dist, &it, &err));
  *     while ((st = ls_dist_iterator_next(it, &batch, &err)) == LS_OK) { ... }
  *
+ * With a communicator (ls_distribute_options.comm) every worker calls, in the same order,
+ * ls_strategy_distribute() or ls_strategy_distribute_from_function() and every
+ * ls_dist_iterator_next(): each of these waits for all workers, so workers that are ranks
+ * of one process need a thread each. Who is missing after 2 s is named in the log
+ * (ls_log_set), and the call fails when the communicator's timeout has passed.
+ *
  * Threads: one at a time.
  */
 #ifndef LS_DISTRIBUTE_H
@@ -40,7 +46,8 @@ typedef struct ls_distribute_options {
     int per_replica_buffer; /* read ahead a replica; 0: 1; negative: none */
     int workers, worker;    /* input pipelines of the job and which this is; 0: one */
     int total_replicas;     /* in sync, of all workers; 0: of the strategy and workers */
-    ls_comm *comm; /* among the workers, borrowed: how they keep step; NULL: one */
+    ls_comm *comm; /* among the workers, borrowed: how they keep step; NULL: one. Then
+                      distribute, iterate and next are collective: see below */
 } ls_distribute_options;
 
 /* clang-format off */
@@ -133,6 +140,25 @@ LS_API LS_MUST_USE ls_status ls_strategy_values_of(ls_strategy *s,
 LS_API ls_dataset *ls_dataset_auto_shard(ls_dataset *d, int64_t shards, int64_t index,
                                          ls_auto_shard policy);
 
+/* AutoShardDataset's attributes. Start from LS_AUTO_SHARD_OPTIONS_INIT. */
+typedef struct ls_auto_shard_options {
+    size_t struct_size;
+    int64_t shards, index; /* workers and which this is; 0 shards: one */
+    ls_auto_shard policy;
+    int64_t replicas; /* num_replicas, of all workers: where data is shared out by DATA, a
+                         ls_dataset_rebatch() at the end cuts every batch into as many
+                         pieces; 0: 1 */
+} ls_auto_shard_options;
+
+/* clang-format off */
+#define LS_AUTO_SHARD_OPTIONS_INIT \
+    {sizeof(ls_auto_shard_options), 0, 0, LS_SHARD_AUTO, 0}
+/* clang-format on */
+
+/* The same with all there is to say; `opts` NULL: the defaults. */
+LS_API ls_dataset *ls_dataset_auto_shard_with(ls_dataset *d,
+                                              const ls_auto_shard_options *opts);
+
 /* The sizes of the parts a worker's replicas get of each global batch: sizes has room for
  * workers * replicas. */
 LS_API LS_MUST_USE ls_status ls_batch_sizes(int64_t global_batch, int workers,
@@ -141,5 +167,15 @@ LS_API LS_MUST_USE ls_status ls_batch_sizes(int64_t global_batch, int workers,
 
 #ifdef __cplusplus
 }
+#endif
+
+#ifndef LS_NO_PLACES
+/* Workers that wait for each other are told where the others are. */
+/* clang-format off */
+#define ls_strategy_distribute(...) LS_COMM_PLACED((ls_strategy_distribute)(__VA_ARGS__))
+#define ls_strategy_distribute_from_function(...) LS_COMM_PLACED((ls_strategy_distribute_from_function)(__VA_ARGS__))
+#define ls_dist_iterator_next(...) LS_COMM_PLACED((ls_dist_iterator_next)(__VA_ARGS__))
+#define ls_dist_iterator_next_optional(...) LS_COMM_PLACED((ls_dist_iterator_next_optional)(__VA_ARGS__))
+/* clang-format on */
 #endif
 #endif /* LS_DISTRIBUTE_H */

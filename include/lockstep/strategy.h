@@ -228,6 +228,7 @@ LS_API LS_MUST_USE ls_status ls_strategy_read_variable(ls_strategy *s, ls_variab
 /*
  * compat.v1: takes an element from `next` (LS_OUT_OF_RANGE: the end) for every one of
  * `iterations` and runs `fn` on it. What the last run returned comes through `out`.
+ * `next` NULL: there is no iterator, and `fn` gets no arguments (NULL).
  */
 typedef ls_status (*ls_next_fn)(void *user, ls_value **out, ls_error *err);
 LS_API LS_MUST_USE ls_status ls_strategy_run_steps(ls_strategy *s, ls_replica_fn fn,

@@ -22,6 +22,11 @@ const char *lsi_call_name(lsi_call_kind kind)
     return names[kind];
 }
 
+const char *lsi_call_title(const lsi_call *call)
+{
+    return call->tag != NULL ? call->tag : lsi_call_name(call->kind);
+}
+
 size_t lsi_call_bytes(const lsi_call *call, int ranks)
 {
     const size_t size = lsi_call_size(call);
@@ -126,7 +131,7 @@ static void describe(const lsi_call *call, char *out, size_t size)
 {
     char what[96];
 
-    if (call->kind == LSI_CALL_MEET) {
+    if (call->tag != NULL) {
         (void)snprintf(what, sizeof what, "\"%.60s\"", call->tag);
     } else if (call->kind == LSI_CALL_BARRIER) {
         (void)snprintf(what, sizeof what, "barrier");
@@ -149,8 +154,8 @@ static ls_status differs(const lsi_call *a, const lsi_call *b, const char **what
         *what = "operation mismatch";
         return LS_INTERNAL;
     }
-    if (a->kind == LSI_CALL_MEET) {
-        const bool same = strcmp(a->tag, b->tag) == 0;
+    if (a->tag != NULL || b->tag != NULL) {
+        const bool same = strcmp(lsi_call_title(a), lsi_call_title(b)) == 0;
 
         *what = same ? "the two mean different things" : "operation mismatch";
         return LS_INTERNAL;

@@ -69,11 +69,14 @@ typedef struct lsi_call {
     lsi_algorithm algorithm;
     int subdivisions;
     size_t inlined;  /* lsi_inline_size() of it */
-    const char *tag; /* of a meeting */
+    const char *tag; /* what the caller calls it: every meeting has one; else NULL */
     uint64_t detail; /* whatever else must be the same on every rank, as a number */
     void *partial;   /* where this rank keeps partial sums, lsi_wide_size() each; NULL */
     lsi_comm_place place;
 } lsi_call;
+
+/* lsi_call_name() of it, or what its caller calls it. */
+const char *lsi_call_title(const lsi_call *call);
 
 /* Bytes that a rank gives (the most that any gives), whatever it gets. */
 size_t lsi_call_bytes(const lsi_call *call, int ranks);
@@ -210,9 +213,6 @@ void lsi_work_end(ls_comm_work *work, const ls_error *why);
 
 /* Posts and waits: what a blocking call does with the call it was given. */
 ls_status lsi_comm_run(ls_comm *comm, lsi_call *call, int64_t timeout_ms, ls_error *err);
-
-/* The place noted by ls_comm_at(), which is forgotten. */
-lsi_comm_place lsi_comm_take_place(void);
 
 /* Fills in the algorithm and what must agree of it. `opts` is complete. */
 ls_status lsi_call_prepare(const ls_comm *comm, lsi_call *call,

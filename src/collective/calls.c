@@ -405,6 +405,22 @@ ls_status lsi_comm_all_reduce_pieces(ls_comm *comm, ls_reduce op,
     return st == LS_OK ? lsi_comm_call(comm, &call, opts, NULL, err) : st;
 }
 
+ls_status lsi_comm_share(ls_comm *comm, const char *tag, const int64_t *mine,
+                         size_t count, int64_t *all, lsi_comm_place place, ls_error *err)
+{
+    lsi_call call = {.kind = LSI_CALL_ALL_GATHER,
+                     .dtype = LS_I64,
+                     .peer = -1,
+                     .count = count,
+                     .from = mine,
+                     .to = all,
+                     .tag = tag,
+                     .place = place};
+    const ls_status st = check_comm(comm, &call, err);
+
+    return st == LS_OK ? lsi_comm_call(comm, &call, NULL, NULL, err) : st;
+}
+
 ls_status lsi_comm_meet(ls_comm *comm, const char *tag, uint64_t detail, void *mine,
                         void **all, const ls_comm_options *opts, lsi_comm_place place,
                         ls_error *err)

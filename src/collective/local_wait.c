@@ -100,7 +100,7 @@ static void name_late(const struct patience *p, int64_t now)
 
     describe(p->c->group, culprit(p), who, sizeof who);
     lsi_log(LS_LOG_WARNING, "rank %d of %d: %s at %.160s:%d has waited %.1f s for %s",
-            p->c->base.rank, p->c->base.size, lsi_call_name(call->kind),
+            p->c->base.rank, p->c->base.size, lsi_call_title(call),
             call->place.file != NULL ? call->place.file : "?", call->place.line,
             (double)(now - p->began) * 1e-9, who);
 }
@@ -117,7 +117,7 @@ static void expire(const struct patience *p, int64_t now)
                    "%s of rank %d at %.100s:%d has waited %" PRId64
                    " ms for %s; the timeout is set by the options or "
                    "LS_COMM_TIMEOUT_MS",
-                   lsi_call_name(call->kind), p->c->base.rank,
+                   lsi_call_title(call), p->c->base.rank,
                    call->place.file != NULL ? call->place.file : "?", call->place.line,
                    (now - p->began) / NS_PER_MS, who);
     p->c->base.backend->fail(&p->c->base, &why);
@@ -145,7 +145,7 @@ static void check_gone(const struct patience *p)
     (void)lsi_fail(&why, LS_UNAVAILABLE, late,
                    "rank %d is gone: its handle was released, and %s of rank %d at "
                    "%.160s:%d needs it",
-                   late, lsi_call_name(call->kind), p->c->base.rank,
+                   late, lsi_call_title(call), p->c->base.rank,
                    call->place.file != NULL ? call->place.file : "?", call->place.line);
     p->c->base.backend->fail(&p->c->base, &why);
 }

@@ -78,7 +78,8 @@ ls_status lsi_dist_agree(ls_dist_dataset *dd, ls_status st, bool shared, ls_erro
         met = lsi_fail_memory(&why, "distribute", (size_t)dd->workers * sizeof mine);
         lsi_comm_break(dd->comm, &why);
     } else {
-        met = ls_comm_all_gather(dd->comm, mine, FACTS, LS_I64, NULL, all, &why);
+        met = lsi_comm_share(dd->comm, "ls_strategy_distribute", mine, FACTS, all,
+                             dd->place, &why);
     }
     if (met == LS_OK && st == LS_OK) {
         met = compare(dd, all, &finite, &why);

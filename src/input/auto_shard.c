@@ -320,26 +320,48 @@ ls_status lsi_auto_shard(ls_dataset *d, const lsi_sharding *how, ls_dataset **ou
                     (int)how->policy);
 }
 
-ls_dataset *ls_dataset_auto_shard(ls_dataset *d, int64_t shards, int64_t index,
-                                  ls_auto_shard policy)
+ls_dataset *ls_dataset_auto_shard_with(ls_dataset *d, const ls_auto_shard_options *opts)
 {
-    int64_t few = 0;
-    const lsi_sharding how = {shards, index, 1, policy, &few};
+    ls_auto_shard_options o = LS_AUTO_SHARD_OPTIONS_INIT;
+    lsi_sharding how;
     ls_error err = LS_ERROR_INIT;
     ls_dataset *out = NULL;
-    ls_status st;
+    int64_t few = 0;
+    ls_status st = LS_OK;
 
     if (lsi_dataset_bad(d)) {
         return d;
     }
-    st = lsi_auto_shard(d, &how, &out, &err);
+    if (opts != NULL && opts->struct_size < sizeof opts->struct_size) {
+        st = lsi_fail_kind(&err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                           "auto-shard: start the options from "
+                           "LS_AUTO_SHARD_OPTIONS_INIT");
+    } else if (opts != NULL) {
+        memcpy(&o, opts, LSI_MIN(opts->struct_size, sizeof o));
+    }
+    how = (lsi_sharding){o.shards != 0 ? o.shards : 1, o.index,
+                         o.replicas != 0 ? o.replicas : 1, o.policy, &few};
+    if (st == LS_OK) {
+        st = lsi_auto_shard(d, &how, &out, &err);
+    }
     if (st == LS_OK && few > 0) {
         ls_dataset_release(out);
-        st = lsi_fail_too_few(few, shards, &err);
+        st = lsi_fail_too_few(few, how.shards, &err);
     }
     if (st != LS_OK) { // `d` may be somebody else's, too
         out = lsi_dataset_failed(st, err.kind, "%s", err.message);
     }
     ls_dataset_release(d);
     return out;
+}
+
+ls_dataset *ls_dataset_auto_shard(ls_dataset *d, int64_t shards, int64_t index,
+                                  ls_auto_shard policy)
+{
+    ls_auto_shard_options o = LS_AUTO_SHARD_OPTIONS_INIT;
+
+    o.shards = shards != 0 ? shards : -1; // here it is a number like any other
+    o.index = index;
+    o.policy = policy;
+    return ls_dataset_auto_shard_with(d, &o);
 }

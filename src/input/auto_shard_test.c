@@ -204,6 +204,31 @@ LST_TEST(every_allocation_of_a_rewrite_may_fail)
     lst_every_allocation(shard_once);
 }
 
+static void shards_rebatched(ls_auto_shard policy, int64_t replicas, const char *want)
+{
+    ls_auto_shard_options o = LS_AUTO_SHARD_OPTIONS_INIT;
+    const int64_t sizes[] = {4, 4};
+    ls_dataset *d =
+        ls_dataset_rebatch(ls_dataset_batch(in_range(16), 8), sizes, 2, false);
+
+    o.shards = 2;
+    o.policy = policy;
+    o.replicas = replicas;
+    in_plain(ls_dataset_auto_shard_with(d, &o), want, LST_HERE);
+}
+
+LST_TEST(by_data_a_rebatch_cuts_for_as_many_replicas_as_are_told)
+{
+    static const ls_auto_shard policies[] = {LS_SHARD_DATA, LS_SHARD_AUTO};
+
+    for (size_t i = 0; i < LSI_COUNT_OF(policies); i++) { // as TensorFlow 2.21 cuts
+        shards_rebatched(policies[i], 1, "[0 1 2 3 4 5 6 7] end");
+        shards_rebatched(policies[i], 2, "[0 1 2 3] [8 9 10 11] end");
+        shards_rebatched(policies[i], 3, "[0 1 2] [6 7] [11 12 13] end");
+        shards_rebatched(policies[i], 4, "[0 1] [4 5] [8 9] [12 13] end");
+    }
+}
+
 LST_MAIN(LST_CASE(d42_the_shard_goes_before_prefetches),
          LST_CASE(d43_a_shard_demands_an_element_for_everybody),
          LST_CASE(d45_off_gives_everything_to_everybody),
@@ -214,4 +239,5 @@ LST_MAIN(LST_CASE(d42_the_shard_goes_before_prefetches),
          LST_CASE(sharding_data_undoes_a_rebatch_at_the_end),
          LST_CASE(what_branches_share_stays_shared),
          LST_CASE(worker_0_alone_warns_that_files_cannot_be_shared_out),
-         LST_CASE(every_allocation_of_a_rewrite_may_fail))
+         LST_CASE(every_allocation_of_a_rewrite_may_fail),
+         LST_CASE(by_data_a_rebatch_cuts_for_as_many_replicas_as_are_told))

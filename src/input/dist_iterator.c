@@ -295,8 +295,8 @@ static ls_status sum_present(ls_dist_iterator *it, ls_status st, int64_t *presen
     const ls_dist_dataset *dd = it->dataset;
     const int64_t mine[FACTS] = {it->steps, *present, st};
     ls_error why = LS_ERROR_INIT;
-    const ls_status met =
-        ls_comm_all_gather(dd->comm, mine, FACTS, LS_I64, NULL, it->facts, &why);
+    const ls_status met = lsi_comm_share(dd->comm, "ls_dist_iterator_next", mine, FACTS,
+                                         it->facts, it->place, &why);
 
     if (st != LS_OK || met != LS_OK) {
         return st != LS_OK ? st : lsi_fail_again(err, &why);
@@ -382,19 +382,31 @@ static ls_status check_next(const ls_dist_iterator *it, bool refused, ls_error *
     return lsi_dist_iterator_ready(it, "next", err);
 }
 
-ls_status ls_dist_iterator_next(ls_dist_iterator *it, ls_value **out, ls_error *err)
+/* Where the program is, for the workers that wait for this one. */
+static void note_place(ls_dist_iterator *it)
+{
+    const lsi_comm_place place = lsi_comm_take_place();
+
+    if (it != NULL) {
+        it->place = place;
+    }
+}
+
+ls_status(ls_dist_iterator_next)(ls_dist_iterator *it, ls_value **out, ls_error *err)
 {
     const ls_status st = check_next(it, it == NULL || out == NULL, err);
 
+    note_place(it);
     return st == LS_OK ? step(it, it->dataset->partial, out, err) : st;
 }
 
-ls_status ls_dist_iterator_next_optional(ls_dist_iterator *it, bool *has, ls_value **out,
-                                         ls_error *err)
+ls_status(ls_dist_iterator_next_optional)(ls_dist_iterator *it, bool *has, ls_value **out,
+                                          ls_error *err)
 {
     ls_status st = check_next(it, it == NULL || has == NULL || out == NULL, err);
     ls_error why = LS_ERROR_INIT;
 
+    note_place(it);
     if (st != LS_OK) {
         return st;
     }

@@ -357,6 +357,86 @@ LST_TEST(where_a_worker_stands_is_checked)
     in_machine_end(&m);
 }
 
+/* ---- distributing is collective ---- */
+
+struct pair {
+    ls_strategy *s;
+    ls_comm *comm;
+    bool refused, from_function;
+    ls_status st;
+    ls_error err;
+};
+
+static ls_dataset *eight(const ls_input_context *ic, void *user)
+{
+    (void)ic;
+    (void)user;
+    return ls_dataset_batch(in_range(8), 4);
+}
+
+static void distributes(void *arg)
+{
+    struct pair *p = arg;
+    ls_distribute_options o = LS_DISTRIBUTE_OPTIONS_INIT;
+    ls_dataset *d = eight(NULL, NULL);
+    ls_dist_dataset *dd = NULL;
+
+    o.comm = p->comm;
+    o.replication = p->refused ? LS_PER_REPLICA_INPUT : LS_PER_WORKER;
+    p->err = (ls_error)LS_ERROR_INIT;
+    ls_comm_at("user.c", p->refused ? 2 : 1);
+    p->st = p->from_function ? ls_strategy_distribute_from_function(p->s, eight, NULL, &o,
+                                                                    &dd, &p->err)
+                             : ls_strategy_distribute(p->s, d, &o, &dd, &p->err);
+    ls_dist_dataset_release(dd);
+    ls_dataset_release(d);
+}
+
+LST_TEST(a_worker_that_distributes_alone_is_told_who_is_missing)
+{
+    in_machine m = in_machine_of(1);
+    ls_comm_local_options lo = LS_COMM_LOCAL_OPTIONS_INIT;
+    ls_comm *comm[2] = {NULL, NULL};
+    struct pair p = {.s = m.s};
+
+    lo.timeout_ms = 20;
+    LST_OK(ls_comm_local(2, &lo, comm, NULL));
+    p.comm = comm[0];
+    distributes(&p);
+    LST_CHECK(p.st == LS_DEADLINE_EXCEEDED && p.err.rank == 1);
+    LST_CHECK(strstr(p.err.message, "ls_strategy_distribute of rank 0 at user.c:1") !=
+              NULL);
+    LST_CHECK(strstr(p.err.message, "for rank 1") != NULL);
+    ls_comm_release(comm[0]);
+    ls_comm_release(comm[1]);
+    in_machine_end(&m);
+}
+
+LST_TEST(what_one_worker_may_not_distribute_is_told_to_the_others)
+{
+    for (int way = 0; way < 2; way++) {
+        in_machine m = in_machine_of(1);
+        ls_comm *comm[2] = {NULL, NULL};
+        struct pair p[2] = {{.s = m.s, .from_function = way == 1},
+                            {.s = m.s, .from_function = way == 1, .refused = true}};
+        lsi_thread other;
+
+        LST_OK(ls_comm_local(2, NULL, comm, NULL));
+        p[0].comm = comm[0];
+        p[1].comm = comm[1];
+        LST_OK(lsi_thread_start(&other, distributes, &p[1], NULL, "worker"));
+        distributes(&p[0]);
+        lsi_thread_join(&other);
+        LST_CHECK(p[0].st == LS_UNIMPLEMENTED && p[1].st == LS_UNIMPLEMENTED);
+        LST_CHECK(strstr(p[0].err.message, "worker 1 could not distribute") != NULL);
+        LST_CHECK(strstr(p[1].err.message,
+                         way == 0 ? "LS_PER_REPLICA_INPUT" : "2 workers") != NULL);
+        ls_comm_release(comm[0]);
+        ls_comm_release(comm[1]);
+        in_machine_end(&m);
+    }
+}
+
 LST_MAIN(LST_CASE(d34_d35_replica_r_of_worker_w_gets_piece_w_plus_w_times_r),
          LST_CASE(d36_to_d40_workers_without_data_keep_step),
          LST_CASE(d41_workers_shuffle_alike),
@@ -366,4 +446,6 @@ LST_MAIN(LST_CASE(d34_d35_replica_r_of_worker_w_gets_piece_w_plus_w_times_r),
          LST_CASE(a_failure_of_one_worker_is_told_to_all_and_loses_nothing),
          LST_CASE(after_the_end_nobody_is_waited_for),
          LST_CASE(workers_agree_on_what_they_distribute),
-         LST_CASE(where_a_worker_stands_is_checked))
+         LST_CASE(where_a_worker_stands_is_checked),
+         LST_CASE(a_worker_that_distributes_alone_is_told_who_is_missing),
+         LST_CASE(what_one_worker_may_not_distribute_is_told_to_the_others))

@@ -212,10 +212,11 @@ static ls_status distribute(ls_dist_dataset *dd, ls_dataset *d, ls_error *err)
     return lsi_dist_agree(dd, st, true, err);
 }
 
-ls_status ls_strategy_distribute(ls_strategy *s, ls_dataset *d,
-                                 const ls_distribute_options *opts, ls_dist_dataset **out,
-                                 ls_error *err)
+ls_status(ls_strategy_distribute)(ls_strategy *s, ls_dataset *d,
+                                  const ls_distribute_options *opts,
+                                  ls_dist_dataset **out, ls_error *err)
 {
+    const lsi_comm_place place = lsi_comm_take_place();
     ls_dist_dataset *dd = NULL;
     ls_status st;
 
@@ -226,22 +227,20 @@ ls_status ls_strategy_distribute(ls_strategy *s, ls_dataset *d,
     if (st != LS_OK) {
         return st;
     }
-    if (opts != NULL && opts->replication != LS_PER_WORKER &&
-        s->ops->kind != LSI_DEFAULT) {
-        ls_dist_dataset_release(dd);
-        return lsi_fail_kind(
-            err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
-            "distribute: batches are cut by the worker; an input a replica "
-            "(LS_PER_REPLICA_INPUT) takes "
-            "ls_strategy_distribute_from_function()");
-    }
+    dd->place = place;
     dd->pipelines = lsi_alloc(1, sizeof(ls_dataset *));
     dd->npipelines = dd->pipelines != NULL ? 1 : 0;
-    st =
-        dd->pipelines != NULL
-            ? distribute(dd, d, err)
-            : lsi_dist_agree(dd, lsi_fail_memory(err, "distribute", sizeof(ls_dataset *)),
-                             false, err);
+    if (opts != NULL && opts->replication != LS_PER_WORKER &&
+        s->ops->kind != LSI_DEFAULT) {
+        st = lsi_fail_kind(err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
+                           "distribute: batches are cut by the worker; an input per "
+                           "replica (LS_PER_REPLICA_INPUT) takes "
+                           "ls_strategy_distribute_from_function()");
+    } else if (dd->pipelines == NULL) {
+        st = lsi_fail_memory(err, "distribute", sizeof(ls_dataset *));
+    }
+    // What is refused here is told to the workers that wait.
+    st = st == LS_OK ? distribute(dd, d, err) : lsi_dist_agree(dd, st, false, err);
     if (st != LS_OK) {
         ls_dist_dataset_release(dd);
         return st;

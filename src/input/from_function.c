@@ -74,10 +74,12 @@ static ls_status make_all(ls_dist_dataset *dd, ls_input_fn fn, void *user, int n
                : st;
 }
 
-ls_status ls_strategy_distribute_from_function(ls_strategy *s, ls_input_fn fn, void *user,
-                                               const ls_distribute_options *opts,
-                                               ls_dist_dataset **out, ls_error *err)
+ls_status(ls_strategy_distribute_from_function)(ls_strategy *s, ls_input_fn fn,
+                                                void *user,
+                                                const ls_distribute_options *opts,
+                                                ls_dist_dataset **out, ls_error *err)
 {
+    const lsi_comm_place place = lsi_comm_take_place();
     ls_dist_dataset *dd = NULL;
     ls_status st;
     int n = 1;
@@ -87,13 +89,18 @@ ls_status ls_strategy_distribute_from_function(ls_strategy *s, ls_input_fn fn, v
                              "from_function: an argument is NULL");
     }
     st = lsi_dist_create("from_function", s, opts, &dd, err);
-    if (st == LS_OK && opts != NULL && s->ops->kind != LSI_DEFAULT) {
+    if (st != LS_OK) {
+        return st;
+    }
+    dd->place = place;
+    if (opts != NULL && s->ops->kind != LSI_DEFAULT) {
         st = check_options(s, dd, opts, err);
         n = opts->replication == LS_PER_REPLICA_INPUT ? dd->local : 1;
     }
     if (st == LS_OK) {
-        st = lsi_dist_agree(dd, make_all(dd, fn, user, n, err), false, err);
+        st = make_all(dd, fn, user, n, err);
     }
+    st = lsi_dist_agree(dd, st, false, err);
     if (st != LS_OK) {
         ls_dist_dataset_release(dd);
         return st;

@@ -119,6 +119,7 @@ struct ls_dist_dataset {
     atomic_int refs;
     ls_strategy *strategy; /* retained */
     ls_comm *comm;         /* borrowed; NULL: nobody to keep step with */
+    lsi_comm_place place;  /* where the program distributes it */
     int workers, worker;
     int local; /* R: replicas fed here */
     int total; /* N */
@@ -171,6 +172,7 @@ struct ls_dist_iterator {
     int64_t *facts;           /* of all workers, of one step */
     int64_t steps;            /* given */
     bool over;                /* the end was reached */
+    lsi_comm_place place;     /* where the program asks for a step */
 };
 
 ls_status lsi_dist_iterator_create(ls_dist_dataset *dd, bool uninitialized,

@@ -360,6 +360,29 @@ LST_TEST(a_merge_function_may_run_the_replicas_again_where_they_take_turns)
     mirror_end(&m);
 }
 
+static ls_value *without_arguments(ls_context *c, ls_value *args, void *user)
+{
+    int *calls = user;
+
+    LST_CHECK(args == NULL);
+    *calls += ls_replica_id(c) == 0 ? 1 : 0;
+    return own_id(c, args, NULL);
+}
+
+LST_TEST(steps_without_an_iterator_run_the_function_without_arguments)
+{
+    mirror m = mirror_of(2, false);
+    int calls = 0;
+    ls_value *out = NULL;
+    ls_error e = LS_ERROR_INIT;
+
+    LST_OK(ls_strategy_run_steps(m.s, without_arguments, &calls, NULL, NULL, 3, NULL,
+                                 &out, &e));
+    LST_CHECK(calls == 3 && number_at(out, 1) == 1);
+    ls_value_release(out);
+    mirror_end(&m);
+}
+
 struct together {
     ls_strategy *s;
     int bad;
@@ -462,5 +485,6 @@ LST_MAIN(
     LST_CASE(an_abort_may_come_at_any_time),
     LST_CASE(a_merge_function_may_run_the_replicas_again),
     LST_CASE(a_merge_function_may_run_the_replicas_again_where_they_take_turns),
+    LST_CASE(steps_without_an_iterator_run_the_function_without_arguments),
     LST_CASE(threads_that_run_one_strategy_take_turns),
     LST_CASE(a_thousand_runs_that_fail_at_random_end_and_leave_nothing))

@@ -224,7 +224,7 @@ static ls_status reduce_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
     ls_value *sum = NULL;
     int64_t count = 0;
     ls_status st = contributions(j, leaf, lsi_host_device(j->s), &p, err);
-    const ls_dtype dtype = st == LS_OK ? (ls_dtype)p.t[0]->dtype : LS_F32;
+    const ls_dtype dtype = p.n > 0 ? (ls_dtype)p.t[0]->dtype : LS_F32;
 
     for (size_t i = 0; st == LS_OK && i < p.n; i++) {
         st = check_axes(j, p.t[i], i, err);

@@ -150,16 +150,18 @@ ls_status ls_strategy_run_steps(ls_strategy *s, ls_replica_fn fn, void *user,
     ls_value *last = ls_value_retain(initial);
     ls_status st;
 
-    if (s == NULL || fn == NULL || next == NULL || iterations < 0) {
+    if (s == NULL || fn == NULL || iterations < 0) {
         ls_value_release(last);
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "run_steps: an argument is NULL or the count is negative");
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "run_steps: %s",
+                             s == NULL    ? "the strategy is NULL"
+                             : fn == NULL ? "the function is NULL"
+                                          : "the number of iterations is negative");
     }
     st = lsi_require_cross(s, "run_steps", NULL, err);
     for (int64_t i = 0; i < iterations && st == LS_OK; i++) {
         ls_value *element = NULL, *result = NULL;
 
-        st = next(next_user, &element, err);
+        st = next != NULL ? next(next_user, &element, err) : LS_OK;
         if (st == LS_OK) {
             st = ls_strategy_run(s, fn, element, user, &result, err);
         }
