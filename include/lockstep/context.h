@@ -24,10 +24,29 @@ extern "C" {
 
 typedef struct ls_context ls_context;
 
+/*
+ * Where the random operations of a context stand. These three tell what comes next, and
+ * nothing else does: not the time, nor threads, nor what other contexts draw. They may be
+ * kept, written to a file and set again.
+ *
+ * Streams of one seed never meet. A replica's stream is its id in the sync group, that of
+ * a context is in its options; the upper half, from 2^63 on, is the library's. The
+ * position counts blocks of 128 bits (Philox-4x32-10: the seed is the key, stream and
+ * position are the counter). An operation takes whole blocks: 4 numbers of one, 2 if they
+ * are float64 or integers; a truncated normal takes 64 blocks a number, as some are drawn
+ * again. An operation that fails takes none.
+ */
+typedef struct ls_random_state {
+    uint64_t seed;     /* the runtime's, unless it was set */
+    uint64_t stream;   /* which of the seed's streams */
+    uint64_t position; /* blocks taken so far */
+} ls_random_state;
+
 /* How a context draws. Start from LS_CONTEXT_OPTIONS_INIT. */
 typedef struct ls_context_options {
     size_t struct_size;
-    uint64_t stream; /* of its random operations: contexts of other streams draw others */
+    uint64_t stream; /* of its random operations, below 2^63. Two contexts with one stream
+                        draw the same numbers, whichever thread opened them first. */
 } ls_context_options;
 
 /* clang-format off */
@@ -60,6 +79,14 @@ LS_API ls_tensor *ls_context_fail(ls_context *c, ls_status code, const char *fmt
 
 /* The same with a failure that a call reported: its code, kind, place and message. */
 LS_API ls_tensor *ls_context_fail_with(ls_context *c, const ls_error *err);
+
+/* Where its random operations stand; zeros for NULL. */
+LS_API void ls_context_random_state(const ls_context *c, ls_random_state *out);
+
+/* Goes on from there: the next numbers are those that came next there. */
+LS_API LS_MUST_USE ls_status ls_context_set_random_state(ls_context *c,
+                                                         const ls_random_state *state,
+                                                         ls_error *err);
 
 LS_API ls_device *ls_context_device(const ls_context *c); /* borrowed */
 
@@ -94,6 +121,8 @@ LS_API ls_tensor *ls_here(ls_context *c, ls_tensor *t, const char *file, int lin
 LS_API ls_tensor *ls_constant(ls_context *c, ls_dtype dtype, ls_shape shape,
                               const void *data);
 LS_API ls_tensor *ls_constant_f32(ls_context *c, float value); /* a scalar */
+LS_API ls_tensor *ls_constant_f64(ls_context *c, double value);
+LS_API ls_tensor *ls_constant_i32(ls_context *c, int32_t value);
 LS_API ls_tensor *ls_constant_i64(ls_context *c, int64_t value);
 
 /* The context takes over the caller's reference to `t`: released when the step ends. */

@@ -357,8 +357,9 @@ LS_API ls_tensor *ls_mean_squared_error(ls_context *c, ls_tensor *output,
                                         ls_tensor *target);
 
 /*
- * Random numbers: Philox counters. Each call takes the next positions of the context's
- * stream, so that a seed and a position tell the result.
+ * Random numbers. Each call takes the next positions of the context's stream
+ * (ls_random_state in lockstep/context.h), so that seed, stream and position tell the
+ * result; one that fails takes none.
  */
 
 /* Zeroes a share `rate`, scales the rest by 1 / (1 - rate) */
@@ -374,6 +375,27 @@ LS_API ls_tensor *ls_random_normal(ls_context *c, ls_dtype dtype, ls_shape shape
 /* Values beyond 2 stddev are drawn again */
 LS_API ls_tensor *ls_random_truncated_normal(ls_context *c, ls_dtype dtype,
                                              ls_shape shape, double mean, double stddev);
+
+/*
+ * The same by a seed of their own: two numbers that tell the result, whatever the context
+ * drew and wherever it stands. As tf.random.stateless_uniform and its like with the
+ * algorithm "philox": uniform numbers and what dropout keeps of float32 are TensorFlow's
+ * bit by bit (but hi itself, which rounding can give there, is never given here), normal
+ * ones within some units in the last place. Integers are drawn modulo the range, of 32
+ * bits for int32 and uint32, as TensorFlow does: small ranges are near enough to uniform.
+ */
+LS_API ls_tensor *ls_stateless_dropout(ls_context *c, ls_tensor *x, double rate,
+                                       const int64_t seed[2]);
+LS_API ls_tensor *ls_stateless_random_uniform(ls_context *c, ls_dtype dtype,
+                                              ls_shape shape, const int64_t seed[2],
+                                              double lo, double hi);
+LS_API ls_tensor *ls_stateless_random_normal(ls_context *c, ls_dtype dtype,
+                                             ls_shape shape, const int64_t seed[2],
+                                             double mean, double stddev);
+LS_API ls_tensor *ls_stateless_random_truncated_normal(ls_context *c, ls_dtype dtype,
+                                                       ls_shape shape,
+                                                       const int64_t seed[2], double mean,
+                                                       double stddev);
 
 /*
  * Cuts `x` along `axis` into parts of the `n` sizes given; outs[0..n-1] receive them
@@ -478,6 +500,10 @@ LS_API void ls_split(ls_context *c, ls_tensor *x, const int64_t *sizes, size_t n
 #define ls_random_uniform(c, ...) LS_PLACED(c, (ls_random_uniform)((c), __VA_ARGS__))
 #define ls_random_normal(c, ...) LS_PLACED(c, (ls_random_normal)((c), __VA_ARGS__))
 #define ls_random_truncated_normal(c, ...) LS_PLACED(c, (ls_random_truncated_normal)((c), __VA_ARGS__))
+#define ls_stateless_dropout(c, ...) LS_PLACED(c, (ls_stateless_dropout)((c), __VA_ARGS__))
+#define ls_stateless_random_uniform(c, ...) LS_PLACED(c, (ls_stateless_random_uniform)((c), __VA_ARGS__))
+#define ls_stateless_random_normal(c, ...) LS_PLACED(c, (ls_stateless_random_normal)((c), __VA_ARGS__))
+#define ls_stateless_random_truncated_normal(c, ...) LS_PLACED(c, (ls_stateless_random_truncated_normal)((c), __VA_ARGS__))
 #define ls_split(c, ...) LS_PLACED_VOID(c, (ls_split)((c), __VA_ARGS__))
 #define ls_constant(c, ...) LS_PLACED(c, (ls_constant)((c), __VA_ARGS__))
 #define ls_item(c, ...) ls_placed_item((c), (ls_item)((c), __VA_ARGS__), __FILE__, __LINE__)

@@ -142,6 +142,23 @@ LS_API LS_MUST_USE ls_status ls_strategy_run_with(ls_strategy *s, ls_replica_fn 
                                                   ls_value **out, ls_error *err);
 
 /*
+ * Where the random operations of a replica stand between steps: they go on from run to
+ * run, also in runs inside of merge functions. A replica's stream is its id in the sync
+ * group, so replicas draw different numbers, and one replica those of a context that
+ * ls_context_open() gave with the same seed. Merge functions draw from a stream of their
+ * own: LS_CROSS_REPLICA. Update functions draw the same numbers for every copy of the
+ * variable, so copies stay equal. Waits for a run in progress;
+ * LS_FAILED_PRECONDITION in a replica function, which asks its context.
+ */
+#define LS_CROSS_REPLICA (-1)
+LS_API LS_MUST_USE ls_status ls_strategy_random_state(ls_strategy *s, int replica,
+                                                      ls_random_state *out,
+                                                      ls_error *err);
+LS_API LS_MUST_USE ls_status ls_strategy_set_random_state(ls_strategy *s, int replica,
+                                                          const ls_random_state *state,
+                                                          ls_error *err);
+
+/*
  * Makes a run in progress fail: every replica's next call of this library returns
  * LS_ABORTED. Any thread, never blocks.
  */

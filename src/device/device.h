@@ -52,8 +52,7 @@ void lsi_device_pool_stats(ls_device *dev, uint64_t *system_allocs, size_t *byte
 /* The default runtime, made at first use; NULL: out of memory. Never released. */
 ls_runtime *lsi_runtime_default(void);
 
-/* The next `n` positions of the runtime's random stream. */
-uint64_t lsi_runtime_take_random(ls_runtime *rt, uint64_t n);
+/* What the numbers of its contexts are keyed by. */
 uint64_t lsi_runtime_seed(const ls_runtime *rt);
 
 /*

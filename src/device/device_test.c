@@ -425,18 +425,6 @@ LST_TEST(the_statistics_of_a_device_are_those_of_its_pool)
     ls_runtime_release(rt);
 }
 
-LST_TEST(random_positions_are_taken_once_each)
-{
-    ls_error err = LS_ERROR_INIT;
-    ls_runtime *rt = NULL;
-
-    LST_OK(ls_runtime_create(NULL, &rt, &err));
-    LST_CHECK(lsi_runtime_take_random(rt, 10) == 0);
-    LST_CHECK(lsi_runtime_take_random(rt, 1) == 10);
-    LST_CHECK(lsi_runtime_take_random(rt, 0) == 11);
-    ls_runtime_release(rt);
-}
-
 LST_TEST(instruction_sets_have_names_that_lead_back)
 {
     lsi_isa isa = LSI_ISA_COUNT;
@@ -497,7 +485,6 @@ LST_MAIN(
     LST_CASE(a_device_is_found_by_any_spelling_and_a_missing_one_names_those_there),
     LST_CASE(memory_in_use_keeps_its_runtime_alive),
     LST_CASE(the_statistics_of_a_device_are_those_of_its_pool),
-    LST_CASE(random_positions_are_taken_once_each),
     LST_CASE(instruction_sets_have_names_that_lead_back),
     LST_CASE(the_machine_is_described_and_all_its_processors_are_in_the_order),
     LST_CASE(the_version_has_three_numbers))

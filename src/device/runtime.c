@@ -8,7 +8,6 @@
 
 struct ls_runtime {
     atomic_int refs;
-    _Atomic uint64_t random; // the next position of the stream
     int device_count;
     ls_device *devices;
     lsi_settings settings;
@@ -126,7 +125,6 @@ static ls_status create(const ls_runtime_options *opts, bool lenient, ls_runtime
         return lsi_fail_memory(err, "a runtime", sizeof *rt);
     }
     atomic_init(&rt->refs, 1);
-    atomic_init(&rt->random, 0);
     st = lsi_settings_resolve(opts, lenient, &rt->settings, err);
     if (st != LS_OK) {
         goto out;
@@ -292,11 +290,6 @@ ls_status ls_runtime_find_device(ls_runtime *rt, const char *name, ls_device **o
 const char *ls_version(void)
 {
     return LS_VERSION;
-}
-
-uint64_t lsi_runtime_take_random(ls_runtime *rt, uint64_t n)
-{
-    return atomic_fetch_add_explicit(&rt->random, n, memory_order_relaxed);
 }
 
 uint64_t lsi_runtime_seed(const ls_runtime *rt)

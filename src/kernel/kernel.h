@@ -111,7 +111,8 @@ typedef struct lsi_random_attrs {
     ls_shape shape;
     ls_dtype dtype;
     double a, b; /* lo hi; mean stddev; dropout: rate */
-    uint64_t seed, position;
+    int words;   /* of 32 bits that an element takes: 1 or 2 */
+    uint64_t seed, stream, position;
 } lsi_random_attrs;
 typedef struct lsi_dtype_attrs { /* cast, one_hot */
     ls_dtype dtype;

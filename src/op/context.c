@@ -22,6 +22,12 @@ ls_status ls_context_open(ls_device *device, const ls_context_options *opts,
         }
         memcpy(&o, opts, LSI_MIN(opts->struct_size, sizeof o));
     }
+    if (o.stream >= LSI_STREAM_CROSS) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "context: the stream %llu is one of the library's own; those of "
+                        "programs are below 2^63",
+                        (unsigned long long)o.stream);
+    }
     if (device == NULL) {
         ls_runtime *rt = lsi_runtime_default();
 
@@ -36,7 +42,8 @@ ls_status ls_context_open(ls_device *device, const ls_context_options *opts,
     }
     c->device = device;
     c->runtime = ls_runtime_retain(device->runtime);
-    c->stream = o.stream;
+    c->own = (ls_random_state){lsi_runtime_seed(c->runtime), o.stream, 0};
+    c->random = &c->own;
     c->error = (ls_error)LS_ERROR_INIT;
     *out = c;
     return LS_OK;
@@ -212,6 +219,24 @@ ls_tensor *ls_here(ls_context *c, ls_tensor *t, const char *file, int line)
     return t;
 }
 
+void ls_context_random_state(const ls_context *c, ls_random_state *out)
+{
+    if (out != NULL) {
+        *out = c != NULL ? *c->random : (ls_random_state){0};
+    }
+}
+
+ls_status ls_context_set_random_state(ls_context *c, const ls_random_state *state,
+                                      ls_error *err)
+{
+    if (c == NULL || state == NULL) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "set random state: the %s is NULL",
+                        c == NULL ? "context" : "state");
+    }
+    *c->random = *state;
+    return LS_OK;
+}
+
 ls_device *ls_context_device(const ls_context *c)
 {
     return c != NULL ? c->device : NULL;
@@ -375,6 +400,16 @@ ls_tensor *(ls_constant)(ls_context *c, ls_dtype dtype, ls_shape shape, const vo
 ls_tensor *ls_constant_f32(ls_context *c, float value)
 {
     return (ls_constant)(c, LS_F32, LS_SCALAR, &value);
+}
+
+ls_tensor *ls_constant_f64(ls_context *c, double value)
+{
+    return (ls_constant)(c, LS_F64, LS_SCALAR, &value);
+}
+
+ls_tensor *ls_constant_i32(ls_context *c, int32_t value)
+{
+    return (ls_constant)(c, LS_I32, LS_SCALAR, &value);
 }
 
 ls_tensor *ls_constant_i64(ls_context *c, int64_t value)

@@ -44,11 +44,16 @@ typedef struct lsi_recorder {
     void *self;
 } lsi_recorder;
 
+/* Streams from here on are the library's own; those below are replicas' and programs'. */
+#define LSI_STREAM_CROSS (UINT64_C(1) << 63)     /* of merge functions */
+#define LSI_STREAM_UPDATE (LSI_STREAM_CROSS + 1) /* of update functions */
+
 struct ls_context {
     ls_device *device;
-    ls_runtime *runtime; /* retained */
-    uint64_t stream;     /* of its random operations */
-    uint16_t recording;  /* a bit for each tape that is recording now */
+    ls_runtime *runtime;     /* retained */
+    ls_random_state *random; /* where it draws: `own`, or one that outlives it */
+    ls_random_state own;
+    uint16_t recording; /* a bit for each tape that is recording now */
     const char *file;
     int line;
     ls_tensor *tensors; /* of this step */

@@ -1,4 +1,7 @@
-/* Random numbers: the place in the runtime's stream is taken here, once a call. */
+/*
+ * Random numbers. Where they come from is settled here, once a call: the next blocks of
+ * the context's stream, or the stream that a seed of their own stands for.
+ */
 #include "op/op.h"
 
 #include <math.h>
@@ -6,13 +9,52 @@
 #include "kernel/ref/philox.h"
 #include "kernel/ref/ref.h"
 
-/* Notes seed and position for `count` elements, four or two a block. */
-static void take(ls_context *c, lsi_random_attrs *attrs, int64_t count, int per_block)
+/* Blocks that `count` numbers take. */
+static uint64_t blocks_of(const ls_op *op, int words, int64_t count)
 {
-    const int64_t blocks = count / per_block + (count % per_block != 0);
+    const int64_t per_block = LSI_WORDS_A_BLOCK / words;
+    const int64_t groups = count / per_block + (count % per_block != 0);
+    const int64_t each =
+        op == &lsi_op_random_truncated_normal ? LSI_TRUNCATED_BLOCKS * per_block : 1;
 
-    attrs->seed = lsi_runtime_seed(c->runtime);
-    attrs->position = lsi_runtime_take_random(c->runtime, (uint64_t)blocks);
+    return (uint64_t)groups * (uint64_t)each; // of 2^63 numbers it wraps; there are none
+}
+
+/* TensorFlow's way from a seed to a stream: the seed, encrypted with a constant key. */
+static ls_random_state scrambled(const int64_t seed[2])
+{
+    const lsi_words mixed = lsi_random_words(UINT64_C(0x02461e293ec8f720),
+                                             (uint64_t)seed[1], (uint64_t)seed[0]);
+
+    return (ls_random_state){(uint64_t)mixed.w[1] << 32 | mixed.w[0],
+                             (uint64_t)mixed.w[3] << 32 | mixed.w[2], 0};
+}
+
+/*
+ * Draws `count` numbers from where `at` stands and moves it on if they were drawn. For
+ * dropout `x` is what they are for, else NULL.
+ */
+static ls_tensor *draw_from(ls_context *c, const ls_op *op, ls_random_state *at,
+                            int64_t count, ls_tensor *x, lsi_random_attrs *attrs)
+{
+    const uint64_t blocks = blocks_of(op, attrs->words, count);
+    ls_tensor *y = NULL;
+
+    if (blocks > UINT64_MAX - at->position) {
+        return ls_context_fail(c, LS_OUT_OF_RANGE,
+                               "%s: the stream ends at position 2^64 and stands at %llu; "
+                               "ls_context_set_random_state() chooses another",
+                               op->name, (unsigned long long)at->position);
+    }
+    attrs->seed = at->seed;
+    attrs->stream = at->stream;
+    attrs->position = at->position;
+    y = op->max_inputs > 0 ? lsi_op1(c, op, x, attrs, sizeof *attrs)
+                           : ls_op_apply1(c, op, NULL, 0, attrs, sizeof *attrs);
+    if (y != NULL) { // a failed operation draws nothing
+        at->position += blocks;
+    }
+    return y;
 }
 
 /* Checks the shape asked for; then the result is of that shape and dtype. */
@@ -39,8 +81,10 @@ static ls_status check_float(ls_op_call *k, ls_dtype dtype)
     return LS_OK;
 }
 
+/* `at` NULL: where the context stands. */
 static ls_tensor *draw(ls_context *c, const ls_op *op, ls_dtype dtype,
-                       const ls_shape *shape, double a, double b)
+                       const ls_shape *shape, ls_random_state *at, int words, double a,
+                       double b)
 {
     lsi_random_attrs attrs;
 
@@ -49,15 +93,47 @@ static ls_tensor *draw(ls_context *c, const ls_op *op, ls_dtype dtype,
     }
     memset(&attrs, 0, sizeof attrs);
     attrs.dtype = dtype;
+    attrs.words = words;
     attrs.a = a;
     attrs.b = b;
     attrs.shape.ndim = shape->ndim;
     for (int i = 0; i < shape->ndim && i < LS_MAX_DIMS; i++) {
         attrs.shape.dims[i] = shape->dims[i];
     }
-    take(c, &attrs, LSI_MAX(ls_shape_count(shape), (int64_t)0),
-         lsi_random_per_block(dtype));
-    return ls_op_apply1(c, op, NULL, 0, &attrs, sizeof attrs);
+    return draw_from(c, op, at != NULL ? at : c->random,
+                     LSI_MAX(ls_shape_count(shape), (int64_t)0), NULL, &attrs);
+}
+
+static ls_tensor *draw_next(ls_context *c, const ls_op *op, ls_dtype dtype,
+                            const ls_shape *shape, double a, double b)
+{
+    return draw(c, op, dtype, shape, NULL, lsi_random_words_of(dtype), a, b);
+}
+
+/* True if there is a seed; else the step has failed. */
+static bool has_seed(ls_context *c, const int64_t *seed, const char *what)
+{
+    if (!lsi_failed(c) && seed == NULL) {
+        (void)ls_context_fail(c, LS_INVALID_ARGUMENT,
+                              "%s: the seed is NULL; it is two numbers", what);
+    }
+    return !lsi_failed(c);
+}
+
+/* TensorFlow draws 32-bit integers of 32 bits. */
+static ls_tensor *draw_by_seed(ls_context *c, const ls_op *op, const char *what,
+                               ls_dtype dtype, const ls_shape *shape,
+                               const int64_t seed[2], double a, double b)
+{
+    const bool short_words = dtype == LS_I32 || dtype == LS_U32;
+    ls_random_state at;
+
+    if (!has_seed(c, seed, what)) {
+        return NULL;
+    }
+    at = scrambled(seed);
+    return draw(c, op, dtype, shape, &at, short_words ? 1 : lsi_random_words_of(dtype), a,
+                b);
 }
 
 /* Bounds of integers: whole, in the dtype, the upper one of them not reached. */
@@ -103,7 +179,14 @@ LSI_ROW(random_uniform, 0, 0, 1, random_uniform_shape, lsi_ref_random_uniform, N
 ls_tensor *(ls_random_uniform)(ls_context *c, ls_dtype dtype, ls_shape shape, double lo,
                                double hi)
 {
-    return draw(c, &lsi_op_random_uniform, dtype, &shape, lo, hi);
+    return draw_next(c, &lsi_op_random_uniform, dtype, &shape, lo, hi);
+}
+
+ls_tensor *(ls_stateless_random_uniform)(ls_context *c, ls_dtype dtype, ls_shape shape,
+                                         const int64_t seed[2], double lo, double hi)
+{
+    return draw_by_seed(c, &lsi_op_random_uniform, "stateless_random_uniform", dtype,
+                        &shape, seed, lo, hi);
 }
 
 static ls_status random_normal_shape(ls_op_call *k)
@@ -127,7 +210,14 @@ LSI_ROW(random_normal, 0, 0, 1, random_normal_shape, lsi_ref_random_normal, NULL
 ls_tensor *(ls_random_normal)(ls_context *c, ls_dtype dtype, ls_shape shape, double mean,
                               double stddev)
 {
-    return draw(c, &lsi_op_random_normal, dtype, &shape, mean, stddev);
+    return draw_next(c, &lsi_op_random_normal, dtype, &shape, mean, stddev);
+}
+
+ls_tensor *(ls_stateless_random_normal)(ls_context *c, ls_dtype dtype, ls_shape shape,
+                                        const int64_t seed[2], double mean, double stddev)
+{
+    return draw_by_seed(c, &lsi_op_random_normal, "stateless_random_normal", dtype,
+                        &shape, seed, mean, stddev);
 }
 
 LSI_ROW(random_truncated_normal, 0, 0, 1, random_normal_shape,
@@ -136,7 +226,16 @@ LSI_ROW(random_truncated_normal, 0, 0, 1, random_normal_shape,
 ls_tensor *(ls_random_truncated_normal)(ls_context *c, ls_dtype dtype, ls_shape shape,
                                         double mean, double stddev)
 {
-    return draw(c, &lsi_op_random_truncated_normal, dtype, &shape, mean, stddev);
+    return draw_next(c, &lsi_op_random_truncated_normal, dtype, &shape, mean, stddev);
+}
+
+ls_tensor *(ls_stateless_random_truncated_normal)(ls_context *c, ls_dtype dtype,
+                                                  ls_shape shape, const int64_t seed[2],
+                                                  double mean, double stddev)
+{
+    return draw_by_seed(c, &lsi_op_random_truncated_normal,
+                        "stateless_random_truncated_normal", dtype, &shape, seed, mean,
+                        stddev);
 }
 
 static ls_status dropout_shape(ls_op_call *k)
@@ -172,20 +271,32 @@ static void dropout_gradient(ls_context *c, const ls_op_node *n, ls_tensor *cons
 
 LSI_ROW(dropout, 1, 1, 2, dropout_shape, lsi_ref_dropout, dropout_gradient);
 
-ls_tensor *(ls_dropout)(ls_context *c, ls_tensor *x, double rate)
+static ls_tensor *drop(ls_context *c, ls_tensor *x, double rate, ls_random_state *at)
 {
     lsi_random_attrs attrs;
 
-    if (lsi_failed(c)) {
-        return NULL;
-    }
     if (rate == 0) {
         return ls_identity(c, x);
     }
     memset(&attrs, 0, sizeof attrs);
     attrs.a = rate;
-    if (x != NULL) {
-        take(c, &attrs, x->count, lsi_random_per_block(LS_F32));
+    attrs.words = 1;
+    return draw_from(c, &lsi_op_dropout, at, x != NULL ? x->count : 0, x, &attrs);
+}
+
+ls_tensor *(ls_dropout)(ls_context *c, ls_tensor *x, double rate)
+{
+    return lsi_failed(c) ? NULL : drop(c, x, rate, c->random);
+}
+
+ls_tensor *(ls_stateless_dropout)(ls_context *c, ls_tensor *x, double rate,
+                                  const int64_t seed[2])
+{
+    ls_random_state at;
+
+    if (!has_seed(c, seed, "stateless_dropout")) {
+        return NULL;
     }
-    return lsi_op1(c, &lsi_op_dropout, x, &attrs, sizeof attrs);
+    at = scrambled(seed);
+    return drop(c, x, rate, &at);
 }

@@ -77,10 +77,14 @@ static ls_status fill_level(struct lsi_crew *crew, lsi_level *level, ls_error *e
             level->replica[k] = (lsi_replica){
                 .strategy = crew->strategy, .index = k, .id = k, .comm = level->comm[k]};
             level->context[k]->replica = &level->replica[k];
+            level->context[k]->random = &crew->random[k];
         }
     }
     if (st == LS_OK) {
         st = ls_context_open(crew->strategy->devices[0], NULL, &level->cross, err);
+    }
+    if (st == LS_OK) {
+        level->cross->random = &crew->random[crew->n];
     }
     return st;
 }
@@ -115,12 +119,20 @@ ls_status lsi_crew_create(ls_strategy *s, struct lsi_crew **out, ls_error *err)
         return lsi_fail_memory(err, "a strategy", sizeof *crew);
     }
     crew->threads = lsi_alloc((size_t)s->local, sizeof *crew->threads);
-    if (crew->threads == NULL) {
+    crew->random = lsi_alloc((size_t)s->local + 1, sizeof *crew->random);
+    if (crew->threads == NULL || crew->random == NULL) {
+        lsi_free(crew->threads);
+        lsi_free(crew->random);
         lsi_free(crew);
         return lsi_fail_memory(err, "the threads of a strategy", sizeof *crew);
     }
     crew->strategy = s;
     crew->n = s->local;
+    for (int k = 0; k <= crew->n; k++) { // a replica's stream is its id in the sync group
+        crew->random[k] =
+            (ls_random_state){lsi_runtime_seed(s->runtime),
+                              k < crew->n ? (uint64_t)k : LSI_STREAM_CROSS, 0};
+    }
     crew->spin_ns =
         s->spin_us < 0
             ? 0
@@ -149,6 +161,7 @@ void lsi_crew_release(struct lsi_crew *crew)
     lsi_mutex_destroy(&crew->running);
     lsi_mutex_destroy(&crew->aborting);
     lsi_free(crew->threads);
+    lsi_free(crew->random);
     lsi_free(crew);
 }
 

@@ -84,6 +84,10 @@ struct lsi_crew {
     atomic_bool stop;
     struct lsi_frame *frame; /* the run that `go` announces */
     _Atomic(lsi_level *) levels[LSI_MAX_LEVELS];
+
+    /* Where random operations stand: of each replica, then of merge functions. Runs
+     * inside of runs go on in the same streams. */
+    ls_random_state *random;
 };
 
 /* Threads and the level for a run `depth` runs deep; LS_OK or why not. */

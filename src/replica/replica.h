@@ -197,6 +197,12 @@ typedef ls_status (*lsi_maker)(void *arg, ls_variable **out, ls_error *err);
 ls_status lsi_made_once(ls_context *c, const char *name, lsi_maker make, void *arg,
                         ls_variable **out, ls_error *err);
 
+/* ---- random numbers (random.c) ---- */
+
+/* Where the merge function or, outside of runs, the thread stands that calls an update
+ * function; NULL: out of memory. */
+ls_random_state *lsi_callers_random(void);
+
 /* ---- crews (crew.c) ---- */
 ls_status lsi_crew_create(ls_strategy *s, struct lsi_crew **out, ls_error *err);
 void lsi_crew_release(struct lsi_crew *crew); /* joins; NULL is allowed */

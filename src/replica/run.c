@@ -1,5 +1,6 @@
 /* Running a function on every replica. */
 #include "replica/frame.h"
+#include "replica/scope.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -308,11 +309,17 @@ static ls_status run_one(ls_strategy *s, ls_replica_fn fn, ls_value *args, void 
     lsi_replica replica = {.strategy = s};
     lsi_mode mode = {.strategy = s};
     ls_value *mine = NULL, *result = NULL;
+    const ls_context *own = lsi_thread_context();
     ls_status st = ls_context_open(lsi_scope_device(), NULL, &c, err);
 
+    if (st == LS_OK && own == NULL) {
+        ls_context_close(c);
+        st = lsi_fail_memory(err, "a context", sizeof *c);
+    }
     if (st != LS_OK) {
         return st;
     }
+    c->random = own->random; // goes on from run to run
     c->replica = &replica;
     mode.context = c;
     if (args != NULL) {

@@ -3,9 +3,26 @@
 
 #include <string.h>
 
+/* Where updates draw: every component from `begin` on, the next update from `end`. */
+struct draws {
+    ls_random_state *caller;
+    uint64_t begin, end;
+};
+
+static ls_status draws_begin(struct draws *d, ls_error *err)
+{
+    d->caller = lsi_callers_random();
+    if (d->caller == NULL) {
+        return lsi_fail_memory(err, "a context", sizeof(ls_context));
+    }
+    d->begin = d->end = d->caller->position;
+    return LS_OK;
+}
+
 /* Runs the function for component `i`; the result is retained. */
 static ls_status call(ls_strategy *s, ls_variable *component, ls_device *device, int i,
-                      const lsi_update *u, ls_value **out, ls_error *err)
+                      const lsi_update *u, struct draws *draws, ls_value **out,
+                      ls_error *err)
 {
     ls_context *c = NULL;
     ls_value *args = NULL, *result = NULL;
@@ -20,6 +37,8 @@ static ls_status call(ls_strategy *s, ls_variable *component, ls_device *device,
     }
     if (st == LS_OK) {
         c->replica = &replica;
+        c->own.stream = LSI_STREAM_UPDATE;
+        c->own.position = draws->begin;
         mode.context = c;
         mode.frame = now != NULL ? now->frame : NULL;
         lsi_mode_push(&mode);
@@ -31,6 +50,7 @@ static ls_status call(ls_strategy *s, ls_variable *component, ls_device *device,
         }
         (void)lsi_update_id_set(former);
         lsi_mode_pop(&mode);
+        draws->end = LSI_MAX(draws->end, c->own.position);
         st = ls_context_status(c, err);
     }
     if (st == LS_OK) {
@@ -82,16 +102,21 @@ static ls_status update_each(ls_strategy *s, ls_variable *v, ls_device *const *d
                              size_t n, const lsi_update *u, ls_value **out, ls_error *err)
 {
     ls_value **results = lsi_alloc(n, sizeof(ls_value *));
+    struct draws draws = {0};
     ls_status st = LS_OK;
 
     if (results == NULL) {
         return lsi_fail_memory(err, "update", n * sizeof(ls_value *));
     }
+    st = draws_begin(&draws, err);
     for (size_t i = 0; i < n && st == LS_OK; i++) {
         ls_variable *component = v != NULL ? ls_variable_component(v, i) : NULL;
         ls_device *device = component != NULL ? component->device : devices[i];
 
-        st = call(s, component, device, (int)i, u, &results[i], err);
+        st = call(s, component, device, (int)i, u, &draws, &results[i], err);
+    }
+    if (draws.caller != NULL) {
+        draws.caller->position = draws.end;
     }
     if (st == LS_OK) {
         st = merge(s, results, n, u->group, out, err);
@@ -105,8 +130,13 @@ static ls_status update_once(ls_strategy *s, ls_variable *v, ls_device *device,
                              const lsi_update *u, ls_value **out, ls_error *err)
 {
     ls_value *result = NULL;
-    ls_status st = call(s, v, device, 0, u, &result, err);
+    struct draws draws = {0};
+    ls_status st = draws_begin(&draws, err);
 
+    if (st == LS_OK) {
+        st = call(s, v, device, 0, u, &draws, &result, err);
+        draws.caller->position = draws.end;
+    }
     if (st == LS_OK && out != NULL && u->group) {
         *out = result;
         return LS_OK;

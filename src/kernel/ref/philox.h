@@ -35,16 +35,24 @@ static inline lsi_words lsi_philox(lsi_words counter, uint64_t key)
     return counter;
 }
 
-/* Block number `position` of the stream `seed`; `attempt` gives others in its place. */
-static inline lsi_words lsi_random_words(uint64_t seed, uint64_t position,
-                                         uint32_t attempt)
+/*
+ * Block number `position` of a stream: the counter's lower half counts, its upper half is
+ * the stream, so streams of one seed never meet.
+ */
+static inline lsi_words lsi_random_words(uint64_t seed, uint64_t stream,
+                                         uint64_t position)
 {
-    const lsi_words counter = {
-        {(uint32_t)position, (uint32_t)(position >> 32), attempt, 0}};
+    const lsi_words counter = {{(uint32_t)position, (uint32_t)(position >> 32),
+                                (uint32_t)stream, (uint32_t)(stream >> 32)}};
 
     return lsi_philox(counter, seed);
 }
 
-/* Elements of `dtype` that come of one block: 4, or 2 of those that take two words. */
-int lsi_random_per_block(ls_dtype dtype);
+enum {
+    LSI_WORDS_A_BLOCK = 4,
+    LSI_TRUNCATED_BLOCKS = 64 /* kept for each number of a truncated normal */
+};
+
+/* 32-bit words that a number of `dtype` takes: 1 or 2. */
+int lsi_random_words_of(ls_dtype dtype);
 #endif

@@ -1,16 +1,18 @@
 /*
- * Random numbers. Element i comes of block position + i / per_block of the stream, so the
- * result depends on seed and position only, never on how many threads filled it.
+ * Random numbers, made of Philox's words the way TensorFlow makes them. Element i comes
+ * of block position + i / per_block of the stream, so the result depends on seed, stream
+ * and position only, never on how many threads filled it. A truncated normal, which asks
+ * again for what it refuses, has a stretch of blocks for every group of elements.
  */
 #include "kernel/ref/element.h"
 #include "kernel/ref/philox.h"
 #include "kernel/ref/ref.h"
 
-enum { PER_BLOCK = 4, NS_A_BLOCK = 20, NS_A_NORMAL_BLOCK = 150 };
+enum { PER_BLOCK = LSI_WORDS_A_BLOCK, NS_A_BLOCK = 20, NS_A_NORMAL_BLOCK = 100 };
 
-int lsi_random_per_block(ls_dtype dtype)
+int lsi_random_words_of(ls_dtype dtype)
 {
-    return dtype == LS_F64 || lsi_dtype_is_int(dtype) ? PER_BLOCK / 2 : PER_BLOCK;
+    return dtype == LS_F64 || lsi_dtype_is_int(dtype) ? 2 : 1;
 }
 
 /* Fills values[0 .. per block) with what block `position` gives. */
@@ -19,10 +21,16 @@ typedef struct drawing {
     const lsi_random_attrs *attrs;
     void (*draw)(const struct drawing *d, uint64_t position, double *values);
     int per_block;
-    double lo; /* uniform: the bounds as the dtype has them */
-    double hi;
-    double below_hi; /* the largest number of the dtype below `hi` */
+    uint64_t blocks; /* from one group of per_block elements to the next */
+    ls_dtype dtype;  /* of the result */
+    double a, range; /* the lower bound and the width, or mean and deviation, rounded */
+    double below_hi; /* uniform: the largest number of the dtype below the upper bound */
 } drawing;
+
+static lsi_words words_at(const lsi_random_attrs *attrs, uint64_t position)
+{
+    return lsi_random_words(attrs->seed, attrs->stream, position);
+}
 
 static void store(ls_dtype dtype, void *to, int64_t at, const double *values, int n)
 {
@@ -53,68 +61,120 @@ static void draw_share(void *arg, int part, int parts)
         const int64_t at = b * d->per_block;
         double values[PER_BLOCK] = {0};
 
-        d->draw(d, d->attrs->position + (uint64_t)b, values);
-        store((ls_dtype)y->dtype, y->data, at, values,
+        d->draw(d, d->attrs->position + (uint64_t)b * d->blocks, values);
+        store(d->dtype, y->data, at, values,
               (int)LSI_MIN((int64_t)d->per_block, y->count - at));
     }
 }
 
-static ls_status fill(ls_op_call *k, drawing *d, int64_t ns_a_block)
+static ls_status fill(ls_op_call *k, drawing *d, uint64_t blocks, int64_t ns_a_block)
 {
     const int64_t n = k->out[0]->count;
 
     d->k = k;
     d->attrs = k->attrs;
-    d->per_block = lsi_random_per_block((ls_dtype)k->out[0]->dtype);
+    d->dtype = (ls_dtype)k->out[0]->dtype;
+    d->per_block = PER_BLOCK / d->attrs->words;
+    d->blocks = blocks;
     lsi_team_run(k->team, lsi_parts(k, n / d->per_block * ns_a_block), draw_share, d);
     return LS_OK;
 }
 
-/* [0, 1) with `bits` random bits: as many as the dtype's mantissa, so none rounds to 1.
+/* ---- [0, 1): the lowest bits of a word, as many as the mantissa has, so none is 1 ----
  */
-static double unit32(uint32_t word, int bits)
+
+static float unit32(uint32_t word)
 {
-    return ldexp((double)(word >> (32 - bits)), -bits);
+    return (float)(word & 0x7FFFFF) * 0x1p-23f;
 }
 
 static double unit64(uint32_t high, uint32_t low)
 {
-    return (double)(((uint64_t)high << 32 | low) >> 12) * 0x1p-52;
+    return (double)((uint64_t)(high & 0xFFFFF) << 32 | low) * 0x1p-52;
 }
 
-static int mantissa_bits(ls_dtype dtype)
+/* The j-th of a block's. */
+LSI_INLINE double unit(ls_dtype dtype, const lsi_words *r, int j)
 {
     switch (dtype) {
+    case LS_F64:
+        return unit64(r->w[2 * j], r->w[2 * j + 1]);
     case LS_F16:
-        return 10;
+        return (double)(r->w[j] & 0x3FF) * 0x1p-10;
     case LS_BF16:
-        return 7;
+        return (double)(r->w[j] & 0x7F) * 0x1p-7;
     default:
-        return 23;
-    }
-}
-
-static void draw_uniform(const drawing *d, uint64_t position, double *values)
-{
-    const lsi_words r = lsi_random_words(d->attrs->seed, position, 0);
-    const int bits = mantissa_bits(d->attrs->dtype);
-
-    for (int64_t i = 0; i < d->per_block; i++) {
-        const double u = d->per_block == PER_BLOCK ? unit32(r.w[i], bits)
-                                                   : unit64(r.w[2 * i], r.w[2 * i + 1]);
-        const double v = d->lo + u * (d->hi - d->lo);
-
-        values[i] = LSI_MIN(v, d->below_hi);
+        return (double)unit32(r->w[j]);
     }
 }
 
 /* What ls_cast() makes of `v` in a floating dtype, as a double again. */
-static double rounded(ls_dtype dtype, double v)
+LSI_INLINE double rounded(ls_dtype dtype, double v)
 {
     uint64_t room; // for an element of any dtype
 
     lsi_put(&room, dtype, 0, v);
     return lsi_get(&room, dtype, 0);
+}
+
+/* v * scale + shift as the dtype computes it: rounded twice. */
+LSI_INLINE double scaled(ls_dtype dtype, double v, double scale, double shift)
+{
+    return rounded(dtype, rounded(dtype, v * scale) + shift);
+}
+
+/* ---- uniform ---- */
+
+LSI_INLINE void uniform_block(const drawing *d, ls_dtype dtype, uint64_t position,
+                              double *values)
+{
+    const lsi_words r = words_at(d->attrs, position);
+
+    for (int i = 0; i < (dtype == LS_F64 ? PER_BLOCK / 2 : PER_BLOCK); i++) {
+        const double v = scaled(dtype, unit(dtype, &r, i), d->range, d->a);
+
+        values[i] = LSI_MIN(v, d->below_hi);
+    }
+}
+
+static void draw_uniform(const drawing *d, uint64_t position, double *values)
+{
+    switch (d->dtype) {
+#define EACH(D, T)                                                                       \
+    case LS_##D:                                                                         \
+        uniform_block(d, LS_##D, position, values);                                      \
+        break;
+        LSI_FLOATS(EACH)
+#undef EACH
+    default:
+        break;
+    }
+}
+
+/* float32, which most are: without the way through doubles. */
+static void uniform_f32_share(void *arg, int part, int parts)
+{
+    const drawing *d = arg;
+    const float lo = (float)d->a;
+    const float range = (float)d->range;
+    const float most = (float)d->below_hi;
+    float *y = d->k->out[0]->data;
+    const int64_t n = d->k->out[0]->count;
+    int64_t begin = 0;
+    int64_t end = 0;
+
+    lsi_team_share(n, PER_BLOCK, part, parts, &begin, &end);
+    for (int64_t at = begin; at < end; at += PER_BLOCK) {
+        const lsi_words r =
+            words_at(d->attrs, d->attrs->position + (uint64_t)(at / PER_BLOCK));
+        const int64_t m = LSI_MIN((int64_t)PER_BLOCK, end - at);
+
+        for (int64_t i = 0; i < m; i++) {
+            const float v = unit32(r.w[i]) * range + lo;
+
+            y[at + i] = v < most ? v : most;
+        }
+    }
 }
 
 /* The largest number of `dtype` below `hi`, which is one of its numbers itself. */
@@ -152,68 +212,122 @@ static void uniform_int_share(void *arg, int part, int parts)
 {
     const ls_op_call *k = arg;
     const lsi_random_attrs *attrs = k->attrs;
+    const int words = attrs->words;
+    const int per_block = PER_BLOCK / words;
     const uint64_t lo = bits_of(attrs->a);
     const uint64_t range = bits_of(attrs->b) - lo; // 0: all of the 2^64
     const int64_t n = k->out[0]->count;
     int64_t begin = 0;
     int64_t end = 0;
 
-    lsi_team_share(n, PER_BLOCK / 2, part, parts, &begin, &end);
-    for (int64_t i = begin; i < end; i++) {
-        const lsi_words r =
-            lsi_random_words(attrs->seed, attrs->position + (uint64_t)i / 2, 0);
-        const uint64_t word = (uint64_t)r.w[i % 2 * 2] << 32 | r.w[i % 2 * 2 + 1];
-        const uint64_t v = lo + (range == 0 ? word : word % range);
+    lsi_team_share(n, per_block, part, parts, &begin, &end);
+    for (int64_t at = begin; at < end; at += per_block) {
+        const lsi_words r = words_at(attrs, attrs->position + (uint64_t)(at / per_block));
+        const int64_t m = LSI_MIN((int64_t)per_block, end - at);
 
-        lsi_put_int(k->out[0]->data, (ls_dtype)k->out[0]->dtype, i, (int64_t)v);
+        for (int64_t i = 0; i < m; i++) {
+            const uint64_t high = words == 2 ? r.w[2 * i + 1] : 0;
+            const uint64_t word = high << 32 | r.w[words * i];
+            const uint64_t v = lo + (range == 0 ? word : word % range);
+
+            lsi_put_int(k->out[0]->data, (ls_dtype)k->out[0]->dtype, at + i, (int64_t)v);
+        }
     }
 }
 
 ls_status lsi_ref_random_uniform(ls_op_call *k)
 {
     const lsi_random_attrs *attrs = k->attrs;
+    const int64_t n = k->out[0]->count;
+    const double lo = rounded(attrs->dtype, attrs->a);
+    const double hi = rounded(attrs->dtype, attrs->b);
     drawing d = {0};
 
     if (lsi_dtype_is_int(attrs->dtype)) {
-        lsi_team_run(k->team, lsi_parts(k, k->out[0]->count * NS_A_BLOCK),
-                     uniform_int_share, k);
+        lsi_team_run(k->team, lsi_parts(k, n * NS_A_BLOCK / 2), uniform_int_share, k);
+        return LS_OK;
+    }
+    d.a = lo;
+    d.range = rounded(attrs->dtype, hi - lo);
+    d.below_hi = lo < hi ? before(attrs->dtype, hi) : hi;
+    if (attrs->dtype == LS_F32) {
+        d.k = k;
+        d.attrs = attrs;
+        lsi_team_run(k->team, lsi_parts(k, n / PER_BLOCK * NS_A_BLOCK), uniform_f32_share,
+                     &d);
         return LS_OK;
     }
     d.draw = draw_uniform;
-    d.lo = rounded(attrs->dtype, attrs->a);
-    d.hi = rounded(attrs->dtype, attrs->b);
-    d.below_hi = d.lo < d.hi ? before(attrs->dtype, d.hi) : d.hi;
-    return fill(k, &d, NS_A_BLOCK);
+    return fill(k, &d, 1, NS_A_BLOCK);
 }
 
-/* Box and Muller: two uniform numbers give two independent normal ones. */
-static void box_muller(double u, double v, double *values)
+/* ---- normal: Box and Muller make two of two uniform ones; as TensorFlow: not of 0 ----
+ */
+
+static void box_muller32(uint32_t x0, uint32_t x1, double *values)
+{
+    const float two_pi = 6.28318530717958647692F;
+    const float u = unit32(x0);
+    const float radius = sqrtf(-2.0F * logf(u < 1e-7F ? 1e-7F : u));
+    const float angle = two_pi * unit32(x1);
+
+    values[0] = (double)(sinf(angle) * radius);
+    values[1] = (double)(cosf(angle) * radius);
+}
+
+static void box_muller64(const uint32_t *x, double *values)
 {
     const double two_pi = 6.28318530717958647692;
-    const double radius = sqrt(-2.0 * log(u < 1e-7 ? 1e-7 : u)); // as TensorFlow: not 0
+    const double u = unit64(x[0], x[1]);
+    const double radius = sqrt(-2.0 * log(u < 1e-7 ? 1e-7 : u));
+    const double angle = two_pi * unit64(x[2], x[3]);
 
-    values[0] = radius * sin(two_pi * v);
-    values[1] = radius * cos(two_pi * v);
+    values[0] = sin(angle) * radius;
+    values[1] = cos(angle) * radius;
 }
 
-static void normals(const drawing *d, uint64_t position, uint32_t attempt, double *values)
+static void normals(const drawing *d, uint64_t position, double *values)
 {
-    const lsi_words r = lsi_random_words(d->attrs->seed, position, attempt);
+    const lsi_words r = words_at(d->attrs, position);
 
     if (d->per_block == PER_BLOCK) {
-        box_muller(unit32(r.w[0], 23), unit32(r.w[1], 23), values);
-        box_muller(unit32(r.w[2], 23), unit32(r.w[3], 23), values + 2);
+        box_muller32(r.w[0], r.w[1], values);
+        box_muller32(r.w[2], r.w[3], values + 2);
     } else {
-        box_muller(unit64(r.w[0], r.w[1]), unit64(r.w[2], r.w[3]), values);
+        box_muller64(r.w, values);
+    }
+}
+
+/* Standard normal numbers as those of the dtype, with mean and deviation. */
+static void move(const drawing *d, double *values)
+{
+    switch (d->dtype) {
+#define EACH(D, T)                                                                       \
+    case LS_##D:                                                                         \
+        for (int i = 0; i < d->per_block; i++) {                                         \
+            values[i] = scaled(LS_##D, rounded(LS_##D, values[i]), d->range, d->a);      \
+        }                                                                                \
+        break;
+        LSI_FLOATS(EACH)
+#undef EACH
+    default:
+        break;
     }
 }
 
 static void draw_normal(const drawing *d, uint64_t position, double *values)
 {
-    normals(d, position, 0, values);
-    for (int i = 0; i < d->per_block; i++) {
-        values[i] = d->attrs->a + d->attrs->b * values[i];
-    }
+    normals(d, position, values);
+    move(d, values);
+}
+
+static ls_status fill_normal(ls_op_call *k, drawing *d, uint64_t blocks)
+{
+    const lsi_random_attrs *attrs = k->attrs;
+
+    d->a = rounded(attrs->dtype, attrs->a);
+    d->range = rounded(attrs->dtype, attrs->b);
+    return fill(k, d, blocks, NS_A_NORMAL_BLOCK);
 }
 
 ls_status lsi_ref_random_normal(ls_op_call *k)
@@ -221,43 +335,57 @@ ls_status lsi_ref_random_normal(ls_op_call *k)
     drawing d = {0};
 
     d.draw = draw_normal;
-    return fill(k, &d, NS_A_NORMAL_BLOCK);
+    return fill_normal(k, &d, 1);
 }
 
-/* A block that has not got its numbers asks again in its own place, not in its
- * neighbour's: places stay where they are whatever is refused. */
+/* The group has a stretch of blocks to ask on in; it does not get to its end: of 1024
+ * numbers in it 46 are refused. */
 static void draw_truncated(const drawing *d, uint64_t position, double *values)
 {
     int got = 0;
 
-    for (uint32_t attempt = 0; got < d->per_block; attempt++) {
+    for (; got < d->per_block; position++) {
         double fresh[PER_BLOCK] = {0};
 
-        normals(d, position, attempt, fresh);
+        normals(d, position, fresh);
         for (int i = 0; i < d->per_block && got < d->per_block; i++) {
             if (fabs(fresh[i]) < 2.0) {
-                values[got++] = d->attrs->a + d->attrs->b * fresh[i];
+                values[got++] = fresh[i];
             }
         }
     }
+    move(d, values);
 }
 
 ls_status lsi_ref_random_truncated_normal(ls_op_call *k)
 {
+    const lsi_random_attrs *attrs = k->attrs;
     drawing d = {0};
 
     d.draw = draw_truncated;
-    return fill(k, &d, NS_A_NORMAL_BLOCK);
+    return fill_normal(
+        k, &d, (uint64_t)LSI_TRUNCATED_BLOCKS * PER_BLOCK / (uint64_t)attrs->words);
 }
 
-/* Which of the n <= 4 elements of block `b` stay. */
-static void keep_block(const lsi_random_attrs *attrs, int64_t b, int n, uint8_t *mask)
-{
-    const uint32_t threshold = (uint32_t)(attrs->a * 0x1p32);
-    const lsi_words r = lsi_random_words(attrs->seed, attrs->position + (uint64_t)b, 0);
+/* ---- dropout ---- */
 
-    for (int i = 0; i < n; i++) {
-        mask[i] = r.w[i] >= threshold;
+/* Which elements from `begin` to `end` stay: those whose number is not below the rate. */
+static void keep(const lsi_random_attrs *attrs, int64_t begin, int64_t end, uint8_t *mask)
+{
+    const uint32_t threshold = (uint32_t)ceilf((float)attrs->a * 0x1p23F);
+
+    for (int64_t at = begin; at < end; at += PER_BLOCK) {
+        const lsi_words r = words_at(attrs, attrs->position + (uint64_t)(at / PER_BLOCK));
+        uint8_t stays[PER_BLOCK];
+
+        for (int i = 0; i < PER_BLOCK; i++) {
+            stays[i] = (r.w[i] & 0x7FFFFF) >= threshold;
+        }
+        if (end - at >= PER_BLOCK) {
+            memcpy(mask + at, stays, PER_BLOCK);
+        } else {
+            memcpy(mask + at, stays, (size_t)(end - at));
+        }
     }
 }
 
@@ -274,15 +402,14 @@ static void dropout_share(void *arg, int part, int parts)
     int64_t end = 0;
 
     lsi_team_share(n, PER_BLOCK, part, parts, &begin, &end);
-    for (int64_t at = begin; at < end; at += PER_BLOCK) {
-        keep_block(attrs, at / PER_BLOCK, (int)LSI_MIN((int64_t)PER_BLOCK, end - at),
-                   mask + at);
-    }
+    keep(attrs, begin, end, mask);
     switch (k->in[0]->dtype) {
 #define EACH(D, T)                                                                       \
     case LS_##D:                                                                         \
         for (int64_t i = begin; i < end; i++) {                                          \
-            lsi_put(y, LS_##D, i, mask[i] != 0 ? lsi_get(x, LS_##D, i) * scale : 0.0);   \
+            const double v = lsi_get(x, LS_##D, i) * scale;                              \
+                                                                                         \
+            lsi_put(y, LS_##D, i, mask[i] != 0 ? v : 0.0); /* drops a NaN, too */        \
         }                                                                                \
         break;
         LSI_FLOATS(EACH)
