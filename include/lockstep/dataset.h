@@ -178,7 +178,13 @@ LS_API ls_dataset *ls_dataset_source(const ls_source *source, ls_spec *spec);
 
 /* ---- transformations ---- */
 
-/* Makes another element of one; both belong to the context. NULL after a failure. */
+/*
+ * Makes another element of one; both belong to the context. NULL after a failure. Random
+ * operations draw by the seed, the pass, the place of the function in the pipeline and
+ * the number of the element: the same for every element whatever runs in parallel or
+ * ahead and wherever the iterator was restored, others in the next pass (an iterator made
+ * anew, or a repeat behind the function).
+ */
 typedef ls_value *(*ls_map_fn)(ls_context *c, ls_value *element, void *user);
 
 /* A map with what it is known to do. Start from LS_MAP_OPTIONS_INIT. */
@@ -301,7 +307,11 @@ LS_API int64_t ls_dataset_cardinality(const ls_dataset *d);
 LS_API ls_spec *ls_dataset_spec(const ls_dataset *d); /* borrowed; NULL: it has failed */
 LS_API const char *ls_dataset_kind(const ls_dataset *d); /* "batch" */
 
-/* The global seed of datasets built from here on by this thread; NULL: none. */
+/*
+ * The global seed of datasets built from here on by this thread; NULL: none. Random
+ * operations in the functions of a pipeline go by the seed of its last dataset; where
+ * none was set, by the runtime's.
+ */
 LS_API void ls_dataset_set_seed(const int64_t *seed);
 
 /* ---- iterating ---- */

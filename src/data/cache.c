@@ -195,7 +195,8 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
         st = restore_store(c, r, err);
     }
     if (st == LS_OK) {
-        st = lsi_input_restore(&c->unary.input, it->dataset->inputs[0], r, err);
+        st = lsi_input_restore(&c->unary.input, it->lineage, it->dataset->inputs[0], r,
+                               err);
     }
     if (st == LS_OK) {
         const bool whole = (c->unary.input == NULL || c->over) && !c->store->torn;

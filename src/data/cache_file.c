@@ -546,7 +546,8 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
         st = lsi_read_bytes(r, &bytes, &n, err);
     }
     if (st == LS_OK) {
-        st = lsi_input_restore(&c->unary.input, it->dataset->inputs[0], r, err);
+        st = lsi_input_restore(&c->unary.input, it->lineage, it->dataset->inputs[0], r,
+                               err);
     }
     if (st == LS_OK && mode != READING && c->unary.input == NULL) {
         st = lsi_state_damaged(err, "a cache that has no input");

@@ -221,7 +221,8 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
                              (size_t)d->ninputs * sizeof(lsi_iterator *));
     }
     for (int i = 0; i < d->ninputs && st == LS_OK; i++) {
-        st = lsi_dataset_iterate(d->inputs[i], &c->inputs[i], err);
+        st = lsi_dataset_iterate_as(d->inputs[i], lsi_lineage_below(it, (uint64_t)i),
+                                    &c->inputs[i], err);
     }
     if (st == LS_OK) {
         *out = it;

@@ -20,7 +20,8 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         if (st != LS_OUT_OF_RANGE) {
             return st;
         }
-        st = lsi_dataset_iterate(it->dataset->inputs[1], &c->inputs[1], err);
+        st = lsi_dataset_iterate_as(it->dataset->inputs[1], lsi_lineage_below(it, 1),
+                                    &c->inputs[1], err);
     }
     if (st == LS_OK) {
         st = lsi_iterator_next(c->inputs[1], out, err);
@@ -54,7 +55,8 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
         st = lsi_iterator_restore(c->inputs[0], r, err);
     }
     if (st == LS_OK) {
-        st = lsi_input_restore(&c->inputs[1], it->dataset->inputs[1], r, err);
+        st = lsi_input_restore(&c->inputs[1], lsi_lineage_below(it, 1),
+                               it->dataset->inputs[1], r, err);
     }
     return st;
 }
@@ -67,8 +69,8 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     ls_status st = lsi_iterator_new(&ops, sizeof(struct chain_iterator), d, &it, err);
 
     if (st == LS_OK) {
-        st = lsi_dataset_iterate(d->inputs[0], &((struct chain_iterator *)it)->inputs[0],
-                                 err);
+        st = lsi_dataset_iterate_as(d->inputs[0], lsi_lineage_below(it, 0),
+                                    &((struct chain_iterator *)it)->inputs[0], err);
     }
     if (st == LS_OK) {
         *out = it;

@@ -134,6 +134,7 @@ typedef struct lsi_iterator_ops {
 struct lsi_iterator {
     const lsi_iterator_ops *ops;
     ls_dataset *dataset; /* retained */
+    uint64_t lineage;    /* see lsi_lineage_below() */
 };
 
 typedef struct lsi_dataset_ops {
@@ -169,6 +170,10 @@ struct ls_dataset {
     uint64_t print;          /* of its parameters: part of a saved state */
     const char *reader;      /* what its function opens; NULL: no files */
     bool stateful;           /* as in the table, of this one only */
+    bool seeded;             /* `seed` is of ls_dataset_set_seed(), or of an input */
+    int64_t seed;
+    uint64_t share;          /* another number for every shard that elements come from */
+    _Atomic uint64_t passes; /* pipelines that were begun with it at their end */
     ls_status status;        /* what went wrong while it was built */
     ls_error error;
 };
@@ -221,6 +226,17 @@ ls_dataset *lsi_dataset_rebuild(const ls_dataset *d, ls_dataset *const *inputs);
 /* The whole graph anew: shuffles and caches start from their first state. */
 ls_dataset *lsi_dataset_clone(const ls_dataset *d);
 
+/*
+ * An iterator's lineage tells it from all others of the pipeline, whatever thread made it
+ * and when: random numbers of its function are keyed by it. It begins with the seed and
+ * the number of the pass. An iterator hands its own on to its only input, so that a
+ * prefetch changes nothing, or, where there are several (inputs, passes of a repeat,
+ * datasets of an interleave) and below functions, one made of it and a number.
+ */
+uint64_t lsi_lineage_below(const lsi_iterator *it, uint64_t number);
+ls_status lsi_dataset_iterate_as(ls_dataset *d, uint64_t lineage, lsi_iterator **out,
+                                 ls_error *err);
+
 /* An iterator struct of `size` bytes over `d`, zeroed. */
 ls_status lsi_iterator_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
                            lsi_iterator **out, ls_error *err);
@@ -231,8 +247,8 @@ ls_status lsi_dataset_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err);
  * `around` deep together. lsi_iterate_depth() tells an iterator that is being made how
  * deep the datasets are that it belongs to.
  */
-ls_status lsi_dataset_iterate_inside(ls_dataset *d, int around, lsi_iterator **out,
-                                     ls_error *err);
+ls_status lsi_dataset_iterate_inside(ls_dataset *d, int around, uint64_t lineage,
+                                     lsi_iterator **out, ls_error *err);
 int lsi_iterate_depth(const ls_dataset *d);
 void lsi_iterator_close(lsi_iterator *it); /* NULL is allowed */
 
@@ -243,6 +259,10 @@ typedef struct lsi_unary {
 } lsi_unary;
 ls_status lsi_unary_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
                         lsi_iterator **out, ls_error *err);
+
+/* The same for those that call functions: the input is another link of the lineage. */
+ls_status lsi_function_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
+                           lsi_iterator **out, ls_error *err);
 void lsi_unary_close(lsi_iterator *it);
 
 /* Closes *it, if any, and iterates `d` anew. */
@@ -250,8 +270,8 @@ ls_status lsi_iterator_renew(lsi_iterator **it, ls_dataset *d, ls_error *err);
 
 /* An input that may be over: whether there is one, and its position. */
 ls_status lsi_input_save(lsi_iterator *it, lsi_writer *w, ls_error *err);
-ls_status lsi_input_restore(lsi_iterator **it, ls_dataset *d, lsi_reader *r,
-                            ls_error *err);
+ls_status lsi_input_restore(lsi_iterator **it, uint64_t lineage, ls_dataset *d,
+                            lsi_reader *r, ls_error *err);
 ls_status lsi_iterator_next(lsi_iterator *it, ls_value **out, ls_error *err);
 ls_status lsi_iterator_fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
                             ls_error *err); /* by next() if there is no fill() */
@@ -261,8 +281,11 @@ ls_status lsi_iterator_restore(lsi_iterator *it, lsi_reader *r, ls_error *err);
 
 /* A whole pipeline: with its fingerprint and its policy on state kept outside. */
 uint64_t lsi_dataset_fingerprint(const ls_dataset *d);
+ls_status lsi_pipeline_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err);
 ls_status lsi_pipeline_save(lsi_iterator *it, lsi_writer *w, ls_error *err);
-ls_status lsi_pipeline_restore(lsi_iterator *it, lsi_reader *r, ls_error *err);
+
+/* *it is another iterator afterwards if the state is one of another pass. */
+ls_status lsi_pipeline_restore(lsi_iterator **it, lsi_reader *r, ls_error *err);
 
 /* ---- rows: a batch being put together (rows.c) ---- */
 

@@ -90,6 +90,11 @@ static void look_at_inputs(ls_dataset *d)
         } else {
             d->depth = LSI_MAX(d->depth, 1 + input->depth);
             lsi_options_merge(&d->options, &input->options);
+            d->share += input->share;
+            if (input->seeded && !d->seeded) {
+                d->seeded = true;
+                d->seed = input->seed;
+            }
         }
     }
     if (d->depth > LS_DATASET_MAX_DEPTH) {
@@ -102,6 +107,7 @@ ls_dataset *lsi_dataset_new(const lsi_dataset_ops *ops, size_t size,
 {
     ls_dataset *d = lsi_alloc(1, size);
     ls_dataset **held = lsi_alloc((size_t)LSI_MAX(ninputs, 1), sizeof(ls_dataset *));
+    const lsi_global_seed global = lsi_global_seed_get();
 
     if (d == NULL || held == NULL) {
         lsi_free(d);
@@ -117,6 +123,7 @@ ls_dataset *lsi_dataset_new(const lsi_dataset_ops *ops, size_t size,
     d->options = (ls_data_options)LS_DATA_OPTIONS_INIT;
     d->error = (ls_error)LS_ERROR_INIT;
     d->stateful = ops->stateful;
+    atomic_init(&d->passes, 0);
     for (int i = 0; i < ninputs; i++) {
         held[i] = inputs[i];
     }
@@ -125,6 +132,10 @@ ls_dataset *lsi_dataset_new(const lsi_dataset_ops *ops, size_t size,
         release_inputs(held, ninputs);
         d->ninputs = 0;
         d->depth = 1;
+    }
+    if (global.set) {
+        d->seeded = true;
+        d->seed = global.seed;
     }
     return d;
 }
@@ -237,11 +248,17 @@ const char *lsi_dataset_reader(const ls_dataset *d)
 
 ls_dataset *lsi_dataset_rebuild(const ls_dataset *d, ls_dataset *const *inputs)
 {
+    lsi_global_seed now;
+    ls_dataset *made;
+
     if (d->ninputs == 0 || d->ops->rebuild == NULL || d->status != LS_OK) {
         // NOLINTNEXTLINE: the count of references is what changes, not the node
         return ls_dataset_retain((ls_dataset *)d);
     }
-    return d->ops->rebuild(d, inputs);
+    now = lsi_global_seed_swap((lsi_global_seed){.set = d->seeded, .seed = d->seed});
+    made = d->ops->rebuild(d, inputs); // its seed is that of then, not of now
+    (void)lsi_global_seed_swap(now);
+    return made;
 }
 
 /* What was cloned already: a node used twice is one node in the clone as well. */

@@ -2,8 +2,9 @@
 
 #include <string.h>
 
-ls_status lsi_call(ls_context **c, ls_map_fn fn, void *user, ls_value *element,
-                   const char *what, ls_value **out, ls_error *err)
+ls_status lsi_call(const lsi_iterator *it, uint64_t number, ls_context **c, ls_map_fn fn,
+                   void *user, ls_value *element, const char *what, ls_value **out,
+                   ls_error *err)
 {
     ls_error e = LS_ERROR_INIT;
     ls_value *result = NULL;
@@ -15,6 +16,7 @@ ls_status lsi_call(ls_context **c, ls_map_fn fn, void *user, ls_value *element,
             return st;
         }
     }
+    *(*c)->random = (ls_random_state){lsi_lineage_below(it, 0), number, 0};
     result = fn(*c, element, user);
     st = ls_context_status(*c, &e);
     if (st == LS_OK && result == NULL) {

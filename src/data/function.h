@@ -5,11 +5,14 @@
 
 /*
  * Calls fn(c, element, user) in *c, which is opened on CPU:0 if it is NULL, and ends the
- * step. The result is an element, the caller's to release. A failure is that of this
- * element; LS_OUT_OF_RANGE becomes LS_INVALID_ARGUMENT: a function cannot end a dataset.
+ * step. Random operations are keyed by the lineage of `it` and the number of its element,
+ * so that neither threads nor what other elements drew matter. The result is an element,
+ * the caller's to release. A failure is that of this element; LS_OUT_OF_RANGE becomes
+ * LS_INVALID_ARGUMENT: a function cannot end a dataset.
  */
-ls_status lsi_call(ls_context **c, ls_map_fn fn, void *user, ls_value *element,
-                   const char *what, ls_value **out, ls_error *err);
+ls_status lsi_call(const lsi_iterator *it, uint64_t number, ls_context **c, ls_map_fn fn,
+                   void *user, ls_value *element, const char *what, ls_value **out,
+                   ls_error *err);
 
 /* Makes another spec of a leaf, the caller's to release. */
 typedef ls_status (*lsi_spec_rule)(const ls_spec *leaf, void *user, ls_spec **out,

@@ -10,6 +10,7 @@ enum { LEAST_AHEAD = 8, MOST_AHEAD = 64 };
 
 struct slot {
     ls_value *element; // what the dataset was made of
+    uint64_t number;   // of that element
     lsi_iterator *it;  // NULL: empty
     bool check;
 };
@@ -20,6 +21,7 @@ struct interleave {
     ls_value *late; // the name of a file that there was no memory for
     const lsi_interleave_node *node;
     struct slot *slots;
+    uint64_t next; // number of the next element of the input
     size_t room;   // of those that have been needed
     size_t live;   // slots that are not empty
     size_t at;     // the cursor
@@ -64,7 +66,7 @@ static ls_status reserve(struct interleave *il, size_t at, ls_error *err)
 
 /* Fills an empty slot with the dataset of an element, which is taken over if it could. */
 static ls_status open_slot(struct interleave *il, struct slot *s, ls_value *element,
-                           ls_error *err)
+                           uint64_t number, ls_error *err)
 {
     const int64_t visit = LSI_MIN(il->node->visit, (int64_t)MOST_AHEAD);
     const int64_t ahead = LSI_MIN(LSI_MAX(LEAST_AHEAD, 2 * visit), MOST_AHEAD);
@@ -76,13 +78,16 @@ static ls_status open_slot(struct interleave *il, struct slot *s, ls_value *elem
         d = ls_dataset_prefetch(d, ahead);
     }
     if (st == LS_OK) {
-        st = lsi_dataset_iterate_inside(d, il->depth, &s->it, err);
+        st = lsi_dataset_iterate_inside(d, il->depth,
+                                        lsi_lineage_below(&il->unary.base, number + 1),
+                                        &s->it, err); // link 0 is the input
     }
     ls_dataset_release(d);
     if (st != LS_OK) {
         return st;
     }
     s->element = element;
+    s->number = number;
     s->check = check;
     il->live++;
     return LS_OK;
@@ -100,13 +105,16 @@ static ls_status refill(struct interleave *il, struct slot *s, ls_error *err)
         return LS_OK; // the slot stays empty
     }
     if (st == LS_OK) {
-        st = open_slot(il, s, element, err);
+        st = open_slot(il, s, element, il->next, err);
     }
     // A file that there was no memory for is tried again; a function of the user's that
     // made nothing of its element has had it.
     if (st == LS_RESOURCE_EXHAUSTED && il->node->shared != NULL) {
         il->late = element;
-    } else if (st != LS_OK) {
+        return st;
+    }
+    il->next += element != NULL;
+    if (st != LS_OK) {
         ls_value_release(element);
     }
     return st;
@@ -274,12 +282,14 @@ static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
     }
     st = lsi_iterator_save(il->unary.input, w, err);
     lsi_write_bool(w, il->over);
+    lsi_write_u64(w, il->next);
     lsi_write_u64(w, il->at);
     lsi_write_u64(w, (uint64_t)il->taken);
     lsi_write_u64(w, il->live);
     for (size_t i = 0; i < il->room && st == LS_OK; i++) {
         if (il->slots[i].it != NULL) {
             lsi_write_u64(w, i);
+            lsi_write_u64(w, il->slots[i].number);
             lsi_write_value(w, il->slots[i].element);
             st = lsi_iterator_save(il->slots[i].it, w, err);
         }
@@ -292,9 +302,12 @@ static ls_status restore_slot(struct interleave *il, lsi_reader *r, ls_error *er
 {
     const ls_spec *spec = il->node->base.inputs[0]->spec;
     ls_value *element = NULL;
-    uint64_t at = 0;
+    uint64_t at = 0, number = 0;
     ls_status st = lsi_read_count(r, (uint64_t)il->node->slots - 1, &at, err);
 
+    if (st == LS_OK) {
+        st = lsi_read_u64(r, &number, err);
+    }
     if (st == LS_OK) {
         st = reserve(il, (size_t)at, err);
     }
@@ -305,7 +318,7 @@ static ls_status restore_slot(struct interleave *il, lsi_reader *r, ls_error *er
         st = lsi_read_element(r, spec, &element, err);
     }
     if (st == LS_OK) {
-        st = open_slot(il, &il->slots[at], element, err);
+        st = open_slot(il, &il->slots[at], element, number, err);
         if (st != LS_OK) {
             ls_value_release(element);
         }
@@ -331,6 +344,9 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
     empty_all(il);
     if (st == LS_OK) {
         st = lsi_read_bool(r, &il->over, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_read_u64(r, &il->next, err);
     }
     if (st == LS_OK) {
         st = lsi_read_count(r, (uint64_t)il->node->slots - 1, &at, err);
@@ -364,7 +380,7 @@ ls_status lsi_interleave_iterate(ls_dataset *d, lsi_iterator **out, ls_error *er
 {
     static const lsi_iterator_ops ops = {next, fill,    skip,
                                          save, restore, close_interleave};
-    const ls_status st = lsi_unary_new(&ops, sizeof(struct interleave), d, out, err);
+    const ls_status st = lsi_function_new(&ops, sizeof(struct interleave), d, out, err);
 
     if (st == LS_OK) {
         ((struct interleave *)*out)->node = (const lsi_interleave_node *)d;

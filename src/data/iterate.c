@@ -3,6 +3,26 @@
 
 #include <string.h>
 
+/* Of the iterator that this thread is making: its lineage, and how deep the datasets are
+ * that it belongs to. */
+static _Thread_local uint64_t lineage_now;
+static _Thread_local int depth_now;
+
+/* SplitMix64's step: far apart for neighbours, and the order of links matters. */
+static uint64_t link_of(uint64_t lineage, uint64_t number)
+{
+    uint64_t x = lineage + 0x9E3779B97F4A7C15u + number * 0xD1B54A32D192ED03u;
+
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+}
+
+uint64_t lsi_lineage_below(const lsi_iterator *it, uint64_t number)
+{
+    return link_of(link_of(it->lineage, number), it->dataset->share);
+}
+
 ls_status lsi_iterator_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
                            lsi_iterator **out, ls_error *err)
 {
@@ -13,6 +33,7 @@ ls_status lsi_iterator_new(const lsi_iterator_ops *ops, size_t size, ls_dataset 
     }
     it->ops = ops;
     it->dataset = ls_dataset_retain(d);
+    it->lineage = lineage_now;
     *out = it;
     return LS_OK;
 }
@@ -24,17 +45,27 @@ ls_status lsi_dataset_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     return st == LS_OK ? d->ops->iterate(d, out, err) : st;
 }
 
-static _Thread_local int depth; // of the datasets around the one being iterated, and it
+ls_status lsi_dataset_iterate_as(ls_dataset *d, uint64_t lineage, lsi_iterator **out,
+                                 ls_error *err)
+{
+    const uint64_t former = lineage_now;
+    ls_status st;
+
+    lineage_now = lineage;
+    st = lsi_dataset_iterate(d, out, err);
+    lineage_now = former;
+    return st;
+}
 
 int lsi_iterate_depth(const ls_dataset *d)
 {
-    return LSI_MAX(depth, d->depth);
+    return LSI_MAX(depth_now, d->depth);
 }
 
-ls_status lsi_dataset_iterate_inside(ls_dataset *d, int around, lsi_iterator **out,
-                                     ls_error *err)
+ls_status lsi_dataset_iterate_inside(ls_dataset *d, int around, uint64_t lineage,
+                                     lsi_iterator **out, ls_error *err)
 {
-    const int before = depth;
+    const int former = depth_now;
     ls_status st = ls_dataset_status(d, err);
 
     if (st != LS_OK) {
@@ -46,9 +77,9 @@ ls_status lsi_dataset_iterate_inside(ls_dataset *d, int around, lsi_iterator **o
                         "are %d deep: together that is more than %d",
                         d->depth, around, LS_DATASET_MAX_DEPTH);
     }
-    depth = around + d->depth;
-    st = d->ops->iterate(d, out, err);
-    depth = before;
+    depth_now = around + d->depth;
+    st = lsi_dataset_iterate_as(d, lineage, out, err);
+    depth_now = former;
     return st;
 }
 
@@ -71,14 +102,16 @@ ls_status lsi_iterator_renew(lsi_iterator **it, ls_dataset *d, ls_error *err)
     return lsi_dataset_iterate(d, it, err);
 }
 
-ls_status lsi_unary_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
-                        lsi_iterator **out, ls_error *err)
+static ls_status new_over_input(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
+                                bool below, lsi_iterator **out, ls_error *err)
 {
     lsi_iterator *it = NULL;
     ls_status st = lsi_iterator_new(ops, size, d, &it, err);
 
     if (st == LS_OK) {
-        st = lsi_dataset_iterate(d->inputs[0], &((lsi_unary *)it)->input, err);
+        st = lsi_dataset_iterate_as(d->inputs[0],
+                                    below ? lsi_lineage_below(it, 0) : it->lineage,
+                                    &((lsi_unary *)it)->input, err);
     }
     if (st == LS_OK) {
         *out = it;
@@ -87,6 +120,18 @@ ls_status lsi_unary_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
         lsi_free(it); // close() may expect more than there is
     }
     return st;
+}
+
+ls_status lsi_unary_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
+                        lsi_iterator **out, ls_error *err)
+{
+    return new_over_input(ops, size, d, false, out, err);
+}
+
+ls_status lsi_function_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
+                           lsi_iterator **out, ls_error *err)
+{
+    return new_over_input(ops, size, d, true, out, err);
 }
 
 void lsi_unary_close(lsi_iterator *it)
@@ -173,8 +218,8 @@ ls_status lsi_input_save(lsi_iterator *it, lsi_writer *w, ls_error *err)
     return it != NULL ? lsi_iterator_save(it, w, err) : LS_OK;
 }
 
-ls_status lsi_input_restore(lsi_iterator **it, ls_dataset *d, lsi_reader *r,
-                            ls_error *err)
+ls_status lsi_input_restore(lsi_iterator **it, uint64_t lineage, ls_dataset *d,
+                            lsi_reader *r, ls_error *err)
 {
     bool there = false;
     ls_status st = lsi_read_bool(r, &there, err);
@@ -184,7 +229,7 @@ ls_status lsi_input_restore(lsi_iterator **it, ls_dataset *d, lsi_reader *r,
         *it = NULL;
     } else if (st == LS_OK) {
         if (*it == NULL) {
-            st = lsi_dataset_iterate(d, it, err);
+            st = lsi_dataset_iterate_as(d, lineage, it, err);
         }
         if (st == LS_OK) {
             st = lsi_iterator_restore(*it, r, err);
@@ -204,6 +249,17 @@ static const ls_dataset *stateful(const ls_dataset *d)
     return found;
 }
 
+ls_status lsi_pipeline_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+{
+    const ls_runtime *rt = lsi_runtime_default();
+    const uint64_t seed = d->seeded    ? (uint64_t)d->seed
+                          : rt != NULL ? lsi_runtime_seed(rt)
+                                       : 0;
+    const uint64_t pass = atomic_fetch_add_explicit(&d->passes, 1, memory_order_relaxed);
+
+    return lsi_dataset_iterate_inside(d, 0, link_of(link_of(0, seed), pass), out, err);
+}
+
 ls_status lsi_pipeline_save(lsi_iterator *it, lsi_writer *w, ls_error *err)
 {
     const ls_dataset *outside = stateful(it->dataset);
@@ -219,23 +275,55 @@ ls_status lsi_pipeline_save(lsi_iterator *it, lsi_writer *w, ls_error *err)
         (void)lsi_write_without(w, outside);
     }
     lsi_write_u64(w, lsi_dataset_fingerprint(it->dataset));
+    lsi_write_u64(w, it->lineage);
+    lsi_write_u64(w, atomic_load_explicit(&it->dataset->passes, memory_order_relaxed));
     return lsi_iterator_save(it, w, err);
 }
 
-ls_status lsi_pipeline_restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+/* *it as one of `lineage`. */
+static ls_status remake(lsi_iterator **it, uint64_t lineage, ls_error *err)
 {
-    uint64_t print = 0;
-    const ls_status st = lsi_read_u64(r, &print, err);
+    lsi_iterator *made = NULL;
+    ls_status st = LS_OK;
+
+    if ((*it)->lineage != lineage) {
+        st = lsi_dataset_iterate_as((*it)->dataset, lineage, &made, err);
+    }
+    if (made != NULL) {
+        lsi_iterator_close(*it);
+        *it = made;
+    }
+    return st;
+}
+
+ls_status lsi_pipeline_restore(lsi_iterator **it, lsi_reader *r, ls_error *err)
+{
+    uint64_t print = 0, lineage = 0, passes = 0;
+    ls_dataset *d = (*it)->dataset;
+    ls_status st = lsi_read_u64(r, &print, err);
 
     if (st != LS_OK) {
         return st;
     }
-    if (print != lsi_dataset_fingerprint(it->dataset)) {
+    if (print != lsi_dataset_fingerprint(d)) {
         return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
                         "the state was saved from another pipeline: its operators or "
                         "their parameters differ from those of this '%s'; build the "
                         "dataset as it was built then",
-                        ls_dataset_kind(it->dataset));
+                        ls_dataset_kind(d));
     }
-    return lsi_iterator_restore(it, r, err);
+    st = lsi_read_u64(r, &lineage, err);
+    if (st == LS_OK) {
+        st = lsi_read_u64(r, &passes, err);
+    }
+    if (st == LS_OK) {
+        st = remake(it, lineage, err);
+    }
+    if (st == LS_OK) {
+        st = lsi_iterator_restore(*it, r, err);
+    }
+    if (st == LS_OK) { // the next pass of the dataset goes on from there, too
+        atomic_store_explicit(&d->passes, passes, memory_order_relaxed);
+    }
+    return st;
 }

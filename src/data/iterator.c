@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define MAGIC 0x7265746974614c53u /* "SLatiter" */
-#define VERSION 1
+#define VERSION 2
 
 struct ls_iterator {
     lsi_mutex lock; // guards the rest
@@ -35,7 +35,7 @@ ls_status ls_dataset_iterate(ls_dataset *d, ls_iterator **out, ls_error *err)
     if (made == NULL) {
         return lsi_fail_memory(err, "an iterator", sizeof *made);
     }
-    st = lsi_dataset_iterate_inside(d, 0, &made->it, err);
+    st = lsi_pipeline_iterate(d, &made->it, err);
     if (st != LS_OK) {
         lsi_free(made);
         return st;
@@ -165,10 +165,10 @@ static ls_status restore(ls_iterator *it, lsi_reader *r, ls_error *err)
     ls_status st = check_frame(r, &ended, err);
 
     if (st == LS_OK) {
-        st = lsi_dataset_iterate_inside(it->dataset, 0, &fresh, err);
+        st = lsi_dataset_iterate_inside(it->dataset, 0, it->it->lineage, &fresh, err);
     }
     if (st == LS_OK) {
-        st = lsi_pipeline_restore(fresh, r, err);
+        st = lsi_pipeline_restore(&fresh, r, err);
     }
     if (st == LS_OK && r->at != r->size) {
         st = lsi_state_damaged(err, "something follows its end");

@@ -5,13 +5,16 @@
 struct map {
     lsi_unary unary;
     ls_context *context;
+    uint64_t number; // of the next element
 };
 
-ls_status lsi_map_call(const lsi_map_node *node, ls_context **c, ls_value *element,
-                       ls_value **out, ls_error *err)
+ls_status lsi_map_call(const lsi_iterator *it, uint64_t number, ls_context **c,
+                       ls_value *element, ls_value **out, ls_error *err)
 {
+    const lsi_map_node *node = (const lsi_map_node *)it->dataset;
     ls_value *made = NULL;
-    ls_status st = lsi_call(c, node->fn, node->user, element, "map", &made, err);
+    ls_status st =
+        lsi_call(it, number, c, node->fn, node->user, element, "map", &made, err);
 
     if (st == LS_OK) {
         st = lsi_spec_check(node->base.spec, made, err);
@@ -31,8 +34,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     ls_status st = lsi_iterator_next(m->unary.input, &element, err);
 
     if (st == LS_OK) {
-        st = lsi_map_call((const lsi_map_node *)it->dataset, &m->context, element, out,
-                          err);
+        st = lsi_map_call(it, m->number++, &m->context, element, out, err);
         ls_value_release(element);
     }
     return st;
@@ -40,12 +42,16 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
 
 static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
 {
+    lsi_write_u64(w, ((struct map *)it)->number);
     return lsi_iterator_save(((struct map *)it)->unary.input, w, err);
 }
 
 static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
 {
-    return lsi_iterator_restore(((struct map *)it)->unary.input, r, err);
+    struct map *m = (struct map *)it;
+    const ls_status st = lsi_read_u64(r, &m->number, err);
+
+    return st == LS_OK ? lsi_iterator_restore(m->unary.input, r, err) : st;
 }
 
 static void close_map(lsi_iterator *it)
@@ -59,7 +65,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     static const lsi_iterator_ops ops = {
         .next = next, .save = save, .restore = restore, .close = close_map};
 
-    return lsi_unary_new(&ops, sizeof(struct map), d, out, err);
+    return lsi_function_new(&ops, sizeof(struct map), d, out, err);
 }
 
 /* ---- the node ---- */

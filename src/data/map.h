@@ -12,9 +12,9 @@ typedef struct lsi_map_node {
     char *reader; /* what base.reader points at */
 } lsi_map_node;
 
-/* fn(element) as an element of the node's spec. */
-ls_status lsi_map_call(const lsi_map_node *node, ls_context **c, ls_value *element,
-                       ls_value **out, ls_error *err);
+/* fn(element) as an element of the node's spec; `number`: of this element. */
+ls_status lsi_map_call(const lsi_iterator *it, uint64_t number, ls_context **c,
+                       ls_value *element, ls_value **out, ls_error *err);
 
 ls_status lsi_parallel_map_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err);
 #endif

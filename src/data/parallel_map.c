@@ -15,8 +15,9 @@ enum phase { WAITING, RUNNING, DONE };
 
 struct slot {
     enum phase phase;
-    lsi_item from; // what the input gave
-    lsi_item to;   // what became of it
+    uint64_t number; // of its element
+    lsi_item from;   // what the input gave
+    lsi_item to;     // what became of it
 };
 
 struct parallel_map {
@@ -27,10 +28,11 @@ struct parallel_map {
     struct slot *slots;
     struct slot **ring; // unordered: results that are done change places
     size_t room, first, count;
-    size_t limit; // nobody reads on while as many wait
-    int calls;    // at once, at most
-    int workers;  // called in, begun or not
-    int busy;     // calls and reads going on
+    uint64_t number; // of the next element of the input
+    size_t limit;    // nobody reads on while as many wait
+    int calls;       // at once, at most
+    int workers;     // called in, begun or not
+    int busy;        // calls and reads going on
     bool reading, ended, hold;
     ls_context **contexts; // those not in use
     size_t ncontexts;
@@ -86,6 +88,9 @@ static struct slot *read_input(struct parallel_map *m)
     }
     s->from = lsi_item_of(st, element, &e);
     s->phase = st == LS_OK ? WAITING : DONE;
+    if (st == LS_OK) {
+        s->number = m->number++;
+    }
     m->count++;
     if (st != LS_OK) {
         lsi_cond_broadcast(&m->change);
@@ -103,7 +108,7 @@ static void call(struct parallel_map *m, struct slot *s)
     s->phase = RUNNING;
     m->busy++;
     lsi_mutex_unlock(&m->lock);
-    st = lsi_map_call(m->node, &c, s->from.value, &made, &e);
+    st = lsi_map_call(&m->unary.base, s->number, &c, s->from.value, &made, &e);
     lsi_mutex_lock(&m->lock);
     m->busy--;
     s->to = lsi_item_of(st, made, &e);
@@ -234,8 +239,10 @@ static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
     lsi_mutex_lock(&m->lock);
     settle(m);
     lsi_write_bool(w, m->ended);
+    lsi_write_u64(w, m->number);
     lsi_write_u64(w, m->count);
     for (size_t i = 0; i < m->count; i++) {
+        lsi_write_u64(w, at(m, i)->number);
         lsi_item_write(w, &at(m, i)->from);
     }
     st = lsi_iterator_save(m->unary.input, w, err);
@@ -260,12 +267,18 @@ static ls_status restore_items(struct parallel_map *m, lsi_reader *r, ls_error *
     ls_status st = lsi_read_bool(r, &m->ended, err);
 
     if (st == LS_OK) {
+        st = lsi_read_u64(r, &m->number, err);
+    }
+    if (st == LS_OK) {
         st = lsi_read_count(r, ROOM, &n, err);
     }
     while (st == LS_OK && m->count < n) {
         struct slot *s = at(m, m->count);
 
-        st = lsi_item_read(r, spec, &s->from, err);
+        st = lsi_read_u64(r, &s->number, err);
+        if (st == LS_OK) {
+            st = lsi_item_read(r, spec, &s->from, err);
+        }
         if (st == LS_OK) {
             s->phase = s->from.status == LS_OK ? WAITING : DONE;
             m->count++;
@@ -317,7 +330,7 @@ ls_status lsi_parallel_map_iterate(ls_dataset *d, lsi_iterator **out, ls_error *
     const lsi_map_node *node = (const lsi_map_node *)d;
     struct parallel_map *m = NULL;
     lsi_iterator *it = NULL;
-    const ls_status st = lsi_unary_new(&ops, sizeof *m, d, &it, err);
+    const ls_status st = lsi_function_new(&ops, sizeof *m, d, &it, err);
 
     if (st != LS_OK) {
         return st;

@@ -31,13 +31,14 @@ static ls_status next_pass(struct repeat_iterator *p, ls_error *err)
     ls_status st = LS_OK;
 
     if (!last || node->spare) {
-        st = lsi_dataset_iterate(input, &made, err);
+        st = lsi_dataset_iterate_as(
+            input, lsi_lineage_below(&p->unary.base, (uint64_t)p->pass + 1), &made, err);
     }
     if (st != LS_OK) {
         return st; // the next call tries again
     }
     p->over = last;
-    p->pass += node->count >= 0;
+    p->pass++;
     p->fresh = true;
     if (last) {
         lsi_iterator_close(made);
@@ -89,8 +90,13 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
     if (st != LS_OK) {
         return st;
     }
+    if ((int64_t)pass != p->pass) { // an input of that pass
+        lsi_iterator_close(p->unary.input);
+        p->unary.input = NULL;
+    }
     p->pass = (int64_t)pass;
-    return lsi_input_restore(&p->unary.input, it->dataset->inputs[0], r, err);
+    return lsi_input_restore(&p->unary.input, lsi_lineage_below(it, pass),
+                             it->dataset->inputs[0], r, err);
 }
 
 static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
@@ -106,7 +112,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     if (count == 0) {
         return lsi_iterator_new(&ops, sizeof(struct repeat_iterator), d, out, err);
     }
-    st = lsi_unary_new(&ops, sizeof(struct repeat_iterator), d, out, err);
+    st = lsi_function_new(&ops, sizeof(struct repeat_iterator), d, out, err);
     if (st == LS_OK) {
         ((struct repeat_iterator *)*out)->fresh = true;
     }

@@ -155,6 +155,7 @@ static ls_dataset *build(ls_dataset *d, int64_t shards, int64_t index, bool requ
     lsi_dataset_note(made, (uint64_t)shards);
     lsi_dataset_note(made, (uint64_t)index);
     if (shards != LS_SHARD_HINT) {
+        made->share = 31 * made->share + (uint64_t)index; // the first: as if not cut
         n = d->cardinality < 0
                 ? d->cardinality
                 : d->cardinality / shards + (index < d->cardinality % shards);

@@ -95,8 +95,8 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
         ((struct zip_iterator *)it)->why = (ls_error)LS_ERROR_INIT;
     }
     for (int i = 0; i < d->ninputs && st == LS_OK; i++) {
-        st = lsi_dataset_iterate(d->inputs[i], &((struct zip_iterator *)it)->inputs[i],
-                                 err);
+        st = lsi_dataset_iterate_as(d->inputs[i], lsi_lineage_below(it, (uint64_t)i),
+                                    &((struct zip_iterator *)it)->inputs[i], err);
     }
     if (st == LS_OK) {
         *out = it;

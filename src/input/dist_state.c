@@ -5,7 +5,7 @@
  */
 #include "input/input.h"
 
-static const uint64_t magic = UINT64_C(0x3154534944534c01); // and the version
+static const uint64_t magic = UINT64_C(0x3154534944534c02); // and the version
 
 static ls_status write_all(ls_dist_iterator *it, lsi_writer *w, ls_error *err)
 {

@@ -205,7 +205,7 @@ ls_status lsi_feed_open(const lsi_feed_options *opts, lsi_feed **out, ls_error *
         }
     }
     if (st == LS_OK && opts->callable == NULL) {
-        st = lsi_dataset_iterate(opts->dataset, &f->it, err);
+        st = lsi_pipeline_iterate(opts->dataset, &f->it, err);
     }
     if (st != LS_OK) {
         lsi_feed_close(f);
@@ -371,7 +371,7 @@ static ls_status read_position(lsi_feed *f, lsi_reader *r, ls_error *err)
         f->tail = (ls_error)LS_ERROR_INIT;
         st = lsi_read_failure(r, &f->tail, err);
     }
-    return st == LS_OK ? lsi_pipeline_restore(f->it, r, err) : st;
+    return st == LS_OK ? lsi_pipeline_restore(&f->it, r, err) : st;
 }
 
 ls_status lsi_feed_restore(lsi_feed *f, lsi_reader *r, ls_error *err)
