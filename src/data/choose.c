@@ -26,6 +26,9 @@ struct choose {
     bool ended;
     lsi_seeds seeds;
     lsi_philox draw;
+    double
+        *sums;  // of a sample: 1 is the sum of 2 and 3, 2 of 4 and 5, ...; weights below
+    int leaves; // a power of two: where the weights begin
 };
 
 /* ---- picks ---- */
@@ -38,27 +41,56 @@ static double uniform(lsi_philox *g)
     return (double)((high << 32 | low) >> 11) * 0x1p-53;
 }
 
+/* A weight changes: the sums above it, made anew, so that nothing is left by rounding. */
+static void weigh(struct choose *c, int input, double weight)
+{
+    int at = c->leaves + input;
+
+    c->sums[at] = weight;
+    for (at /= 2; at >= 1; at /= 2) {
+        c->sums[at] = c->sums[2 * at] + c->sums[2 * at + 1];
+    }
+}
+
+/* Room for the sums; the weights of those that are over are 0. */
+static ls_status add_weights(struct choose *c, ls_error *err)
+{
+    const int n = c->node->n;
+
+    for (c->leaves = 1; c->leaves < n && c->leaves <= INT32_MAX / 4;) {
+        c->leaves *= 2;
+    }
+    if (c->sums == NULL) {
+        c->sums = lsi_alloc((size_t)c->leaves * 2, sizeof *c->sums);
+    }
+    if (c->sums == NULL || c->leaves < n) {
+        return lsi_fail_memory(err, "the weights of a sample",
+                               (size_t)n * 2 * sizeof *c->sums);
+    }
+    for (int i = 0; i < n; i++) {
+        c->sums[c->leaves + i] = c->over[i] ? 0 : c->node->weights[i];
+    }
+    for (int at = c->leaves - 1; at >= 1; at--) {
+        c->sums[at] = c->sums[2 * at] + c->sums[2 * at + 1];
+    }
+    return LS_OK;
+}
+
+/* One of those that are not over, by weight; its cost grows with the logarithm of their
+ * number. */
 static int draw(struct choose *c)
 {
-    const double *weights = c->node->weights;
-    double sum = 0, at = 0;
-    int last = -1;
+    double left = uniform(&c->draw) * c->sums[1];
+    int at = 1;
 
-    for (int i = 0; i < c->node->n; i++) {
-        sum += c->over[i] ? 0 : weights[i];
-    }
-    at = uniform(&c->draw) * sum;
-    for (int i = 0; i < c->node->n; i++) {
-        if (c->over[i]) {
-            continue;
+    while (at < c->leaves) {
+        at *= 2;
+        if (left >= c->sums[at] && c->sums[at + 1] > 0) { // sums round: never to nobody
+            left -= c->sums[at];
+            at++;
         }
-        last = i; // sums may round: the last one takes the rest
-        if (at < weights[i]) {
-            break;
-        }
-        at -= weights[i];
     }
-    return last;
+    return at - c->leaves;
 }
 
 static ls_status read_choice(struct choose *c, int *pick, ls_error *err)
@@ -117,6 +149,9 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
             }
             c->over[pick] = true;
             c->live--;
+            if (c->sums != NULL) {
+                weigh(c, pick, 0);
+            }
         }
         if (c->node->stop) {
             break;
@@ -181,7 +216,7 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
             st = lsi_iterator_restore(c->inputs[i], r, err);
         }
     }
-    return st;
+    return st == LS_OK && c->node->weights != NULL ? add_weights(c, err) : st;
 }
 
 static void close_choose(lsi_iterator *it)
@@ -193,6 +228,7 @@ static void close_choose(lsi_iterator *it)
     }
     lsi_free(c->inputs);
     lsi_free(c->over);
+    lsi_free(c->sums);
 }
 
 static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
@@ -219,6 +255,9 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     if (c->inputs == NULL || c->over == NULL) {
         st = lsi_fail_memory(err, "the inputs of a choice",
                              (size_t)d->ninputs * sizeof(lsi_iterator *));
+    }
+    if (st == LS_OK && node->weights != NULL) {
+        st = add_weights(c, err);
     }
     for (int i = 0; i < d->ninputs && st == LS_OK; i++) {
         st = lsi_dataset_iterate_as(d->inputs[i], lsi_lineage_below(it, (uint64_t)i),

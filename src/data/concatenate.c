@@ -5,16 +5,30 @@ struct chain_iterator {
     lsi_iterator base;
     lsi_iterator *inputs[2]; // made when their turn comes, and kept
     bool over;
+    lsi_iterator *source; // where elements come from: below all chains; NULL: look for it
 };
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static const lsi_iterator_ops chain_ops;
+
+/* The innermost input whose turn it is: a chain of chains is not walked for each element.
+ */
+static lsi_iterator *find_source(const struct chain_iterator *c)
 {
-    struct chain_iterator *c = (struct chain_iterator *)it;
+    lsi_iterator *it = NULL;
+
+    do {
+        it = c->inputs[1] != NULL ? c->inputs[1] : c->inputs[0];
+        c = (const struct chain_iterator *)it;
+    } while (it->ops == &chain_ops);
+    return it;
+}
+
+/* The next element where a source has ended: each chain looks for its next one. */
+static ls_status next_source(struct chain_iterator *c, ls_value **out, ls_error *err)
+{
+    lsi_iterator *it = &c->base;
     ls_status st = LS_OK;
 
-    if (c->over) {
-        return LS_OUT_OF_RANGE;
-    }
     if (c->inputs[1] == NULL) {
         st = lsi_iterator_next(c->inputs[0], out, err);
         if (st != LS_OUT_OF_RANGE) {
@@ -26,6 +40,25 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     if (st == LS_OK) {
         st = lsi_iterator_next(c->inputs[1], out, err);
         c->over = st == LS_OUT_OF_RANGE;
+    }
+    return st;
+}
+
+static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+{
+    struct chain_iterator *c = (struct chain_iterator *)it;
+    ls_status st = LS_OK;
+
+    if (c->over) {
+        return LS_OUT_OF_RANGE;
+    }
+    if (c->source == NULL) {
+        c->source = find_source(c);
+    }
+    st = lsi_iterator_next(c->source, out, err);
+    if (st == LS_OUT_OF_RANGE) {
+        c->source = NULL;
+        st = next_source(c, out, err);
     }
     return st;
 }
@@ -51,6 +84,7 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
     struct chain_iterator *c = (struct chain_iterator *)it;
     ls_status st = lsi_read_bool(r, &c->over, err);
 
+    c->source = NULL;
     if (st == LS_OK) {
         st = lsi_iterator_restore(c->inputs[0], r, err);
     }
@@ -61,12 +95,14 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
     return st;
 }
 
+static const lsi_iterator_ops chain_ops = {
+    .next = next, .save = save, .restore = restore, .close = close_chain};
+
 static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_chain};
     lsi_iterator *it = NULL;
-    ls_status st = lsi_iterator_new(&ops, sizeof(struct chain_iterator), d, &it, err);
+    ls_status st =
+        lsi_iterator_new(&chain_ops, sizeof(struct chain_iterator), d, &it, err);
 
     if (st == LS_OK) {
         st = lsi_dataset_iterate_as(d->inputs[0], lsi_lineage_below(it, 0),

@@ -469,7 +469,51 @@ LST_TEST(every_allocation_of_a_reader_may_fail)
     lst_leave(&at);
 }
 
-LST_MAIN(LST_CASE(D93_lines_end_at_newlines_and_lose_every_return),
+LST_TEST(a_long_line_is_read_in_steps_that_double)
+{
+    enum { LENGTH = 4 << 20 };
+    char *line = lsi_alloc(LENGTH, 1);
+    lst_folder at;
+    lsi_stream *s = NULL;
+    int steps = 0;
+
+    memset(line, 'x', LENGTH);
+    lst_enter(&at);
+    LST_OK(lsi_stream_open(lst_file(&at, "long", line, LENGTH), LSI_PLAIN, 0, &s, NULL));
+    for (; !s->ended; steps++) { // as who looks for the end of a line does it
+        LST_OK(lsi_stream_want(s, s->have + 1, NULL));
+    }
+    LST_CHECK(s->have == LENGTH && memcmp(s->bytes, line, LENGTH) == 0);
+    LST_CHECK(steps < 20); // a page at a time it would be a thousand
+    lsi_stream_close(s);
+    lsi_free(line);
+    lst_leave(&at);
+}
+
+LST_TEST(a_small_file_has_a_small_buffer)
+{
+    const size_t sizes[] = {1, 42, 4095, 4096, 4097, 9000};
+    char bytes[9000];
+    lst_folder at;
+
+    memset(bytes, 'x', sizeof bytes);
+    lst_enter(&at);
+    for (size_t i = 0; i < LSI_COUNT_OF(sizes); i++) {
+        const char *path = lst_file(&at, "small", bytes, sizes[i]);
+        lsi_stream *s = NULL;
+
+        LST_OK(lsi_stream_open(path, LSI_PLAIN, 0, &s, NULL));
+        LST_OK(lsi_stream_want(s, SIZE_MAX, NULL));
+        LST_CHECK(s->have == sizes[i] && s->ended);
+        LST_CHECK(s->buffer->bytes <= sizes[i] + 4096);
+        lsi_stream_close(s);
+    }
+    lst_leave(&at);
+}
+
+LST_MAIN(LST_CASE(a_long_line_is_read_in_steps_that_double),
+         LST_CASE(a_small_file_has_a_small_buffer),
+         LST_CASE(D93_lines_end_at_newlines_and_lose_every_return),
          LST_CASE(a_line_longer_than_the_buffer_is_one_line),
          LST_CASE(D93_records_of_a_fixed_length_lie_between_header_and_footer),
          LST_CASE(N4_a_compressed_file_shows_a_wrong_length_at_its_end_only),

@@ -8,6 +8,7 @@ enum {
     PIECE_SMALLEST = 4096,    // smaller wishes are granted up to here
     PACKED = 64 << 10,        // compressed bytes read at once
     PAGE = 4096,              // what the system copies from
+    PACKED_RATIO = 32,        // of a small compressed file, to begin with
 };
 #define PIECE_LARGEST ((size_t)1 << 30)
 
@@ -198,20 +199,37 @@ static ls_status read_into(lsi_stream *s, size_t room, ls_error *err)
     return st;
 }
 
+/* The least that a buffer has: a piece, or less where the file has less. Of what a
+ * compressed one holds its size only gives an idea. */
+static size_t least_room(const lsi_stream *s, uint64_t left)
+{
+    uint64_t room = s->piece;
+
+    if (s->inflater != NULL && s->size < SIZE_MAX / PACKED_RATIO) {
+        room = LSI_MIN(room, LSI_MAX(s->size * PACKED_RATIO, (uint64_t)PIECE_SMALLEST));
+    } else if (s->inflater == NULL && left > 0 && left < s->piece) {
+        // up to the end of a page, so that the end of the file is seen at once
+        room = (s->read_at + left) / PAGE * PAGE + PAGE - s->read_at;
+        room = LSI_MIN(room + s->have, (uint64_t)LSI_MAX(s->piece, s->have + 1));
+    }
+    return (size_t)room;
+}
+
 /*
  * How large the buffer must be for `want` bytes: all of them if the file says that it has
- * them, else a step towards them, so that a length that lies costs no memory.
+ * them, so that a length that lies costs no memory, and twice as many as before in any
+ * case: who looks for the end of a line asks for one byte more each time.
  */
 static size_t room_for(const lsi_stream *s, size_t want)
 {
     const uint64_t left = s->size > s->read_at ? s->size - s->read_at : 0;
-    size_t room = LSI_MAX(s->piece, s->have < SIZE_MAX / 2 ? 2 * s->have : s->have);
+    const size_t twice = s->have < SIZE_MAX / 2 ? 2 * s->have : s->have;
+    size_t room = LSI_MAX(least_room(s, left), twice);
 
-    if (s->inflater == NULL && left > room - s->have) {
-        room = left > SIZE_MAX - s->have ? SIZE_MAX : s->have + (size_t)left;
-        room = LSI_MAX(s->piece, LSI_MIN(room, want));
+    if (s->inflater == NULL && want > room && left > room - s->have) {
+        room = left > SIZE_MAX - s->have ? want : LSI_MIN(s->have + (size_t)left, want);
     }
-    return room;
+    return LSI_MAX(room, twice);
 }
 
 /* The unread bytes at the front of a buffer with room behind them. */

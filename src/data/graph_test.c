@@ -606,7 +606,58 @@ LST_TEST(batches_know_their_size_and_others_none)
     ls_dataset_release(d);
 }
 
-LST_MAIN(LST_CASE(D88_cardinality_follows_from_that_of_the_inputs),
+static ls_dataset *chains(void)
+{
+    ls_dataset *left = lst_range(2), *right = lst_range(2);
+
+    for (int i = 0; i < 3; i++) {
+        left = ls_dataset_concatenate(left, ls_dataset_range(10 * i, 10 * i + i, 1));
+        right = ls_dataset_concatenate(ls_dataset_range(20 * i, 20 * i + 1, 1), right);
+    }
+    return ls_dataset_concatenate(left, right);
+}
+
+LST_TEST(chains_of_chains_give_one_after_the_other_and_can_be_saved_anywhere)
+{
+    LST_CHECK(lst_gives(chains(), "0 1 10 20 21 40 20 0 0 1"));
+    LST_SAVES(chains);
+}
+
+LST_TEST(a_sample_of_many_gives_every_element_once)
+{
+    enum { INPUTS = 37 };
+    ls_dataset *ds[INPUTS], *d = NULL;
+    double weights[INPUTS];
+    ls_iterator *it = NULL;
+    int64_t seen[INPUTS] = {0}, n = 0;
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < INPUTS; i++) {
+        ds[i] = ls_dataset_range(1000 * i, 1000 * i + i % 5, 1);
+        weights[i] = i % 3 == 0 ? 1e-9 : 1.0 + i;
+    }
+    d = ls_dataset_sample(ds, INPUTS, weights, (const int64_t[]){7}, false);
+    LST_OK(ls_dataset_iterate(d, &it, NULL));
+    while (st == LS_OK) {
+        ls_value *v = NULL;
+
+        st = ls_iterator_next(it, &v, NULL);
+        if (st == LS_OK) {
+            const int64_t x = *(const int64_t *)ls_tensor_data(ls_value_as_tensor(v));
+
+            LST_CHECK(x % 1000 == seen[x / 1000]++); // each input in its own order
+            n++;
+        }
+        ls_value_release(v);
+    }
+    LST_CHECK(st == LS_OUT_OF_RANGE && n == 7 * 10 + 0 + 1);
+    ls_iterator_release(it);
+    ls_dataset_release(d);
+}
+
+LST_MAIN(LST_CASE(chains_of_chains_give_one_after_the_other_and_can_be_saved_anywhere),
+         LST_CASE(a_sample_of_many_gives_every_element_once),
+         LST_CASE(D88_cardinality_follows_from_that_of_the_inputs),
          LST_CASE(a_range_counts_up_and_down),
          LST_CASE(D92_what_does_not_go_together_is_an_invalid_argument),
          LST_CASE(a_bad_argument_is_the_exception_that_it_is_in_tensorflow),

@@ -17,6 +17,8 @@ struct feature {
 struct ls_example {
     struct feature *features;
     size_t n, room;
+    size_t *table;  // by name: 1 + the number of a feature; 0: free
+    size_t slots;   // of it: a power of two, at least twice as many as features
     uint8_t *bytes; // of the last serialization
     size_t size;
 };
@@ -80,6 +82,9 @@ void ls_example_clear(ls_example *e)
         lsi_free(e->features[i].list);
     }
     e->n = 0;
+    if (e->table != NULL) {
+        memset(e->table, 0, e->slots * sizeof *e->table);
+    }
     lsi_free(e->bytes);
     e->bytes = NULL;
 }
@@ -89,6 +94,7 @@ void ls_example_release(ls_example *e)
     if (e != NULL) {
         ls_example_clear(e);
         lsi_free(e->features);
+        lsi_free(e->table);
         lsi_free(e);
     }
 }
@@ -103,32 +109,70 @@ static ls_status check(const ls_example *e, const char *name, const void *values
                                name != NULL ? name : "without a name");
 }
 
+/* The place in the table of a feature of this name, or the free one where it belongs. */
+static size_t *find(const ls_example *e, const char *name)
+{
+    uint64_t hash = 0xCBF29CE484222325u;
+    size_t at;
+
+    for (const char *c = name; *c != '\0'; c++) { // FNV-1a
+        hash = (hash ^ (unsigned char)*c) * 0x100000001B3u;
+    }
+    at = (size_t)(hash ^ hash >> 32) & (e->slots - 1);
+    while (e->table[at] != 0 && strcmp(e->features[e->table[at] - 1].name, name) != 0) {
+        at = (at + 1) & (e->slots - 1);
+    }
+    return &e->table[at];
+}
+
+/* The table anew, from the order that the features are in now. */
+static void index_features(ls_example *e)
+{
+    memset(e->table, 0, e->slots * sizeof *e->table);
+    for (size_t i = 0; i < e->n; i++) {
+        *find(e, e->features[i].name) = i + 1;
+    }
+}
+
+static bool grow(ls_example *e)
+{
+    const size_t room = e->room == 0 ? 8 : 2 * e->room;
+    size_t *table = lsi_alloc(2 * room, sizeof *table);
+    struct feature *grown =
+        table != NULL ? lsi_realloc(e->features, e->n, room, sizeof *grown) : NULL;
+
+    if (grown == NULL) {
+        lsi_free(table);
+        return false;
+    }
+    lsi_free(e->table);
+    e->table = table;
+    e->slots = 2 * room;
+    e->features = grown;
+    e->room = room;
+    index_features(e);
+    return true;
+}
+
 /* A place for `name`, the old one or a new one. NULL: out of memory. */
 static struct feature *place_for(ls_example *e, const char *name)
 {
+    const size_t old = e->slots > 0 ? *find(e, name) : 0;
     char *copy;
 
-    for (size_t i = 0; i < e->n; i++) {
-        if (strcmp(e->features[i].name, name) == 0) {
-            return &e->features[i];
-        }
+    if (old > 0) {
+        return &e->features[old - 1];
     }
-    if (e->n == e->room) {
-        const size_t room = e->room == 0 ? 8 : 2 * e->room;
-        struct feature *grown = lsi_realloc(e->features, e->n, room, sizeof *grown);
-
-        if (grown == NULL) {
-            return NULL;
-        }
-        e->features = grown;
-        e->room = room;
+    if (e->n == e->room && !grow(e)) {
+        return NULL;
     }
     copy = lsi_strdup(name);
     if (copy == NULL) {
         return NULL;
     }
     e->features[e->n] = (struct feature){copy, 0, NULL, 0};
-    return &e->features[e->n++];
+    *find(e, name) = ++e->n;
+    return &e->features[e->n - 1];
 }
 
 /* Takes over `list`, which may be NULL: out of memory. */
@@ -271,6 +315,7 @@ ls_status ls_example_serialize(ls_example *e, ls_string *out, ls_error *err)
         }
         if (e->n > 0) {
             qsort(e->features, e->n, sizeof *e->features, by_name);
+            index_features(e);
             p = put_start(e->bytes, 1, inner);
             for (size_t i = 0; i < e->n; i++) {
                 p = put_feature(p, &e->features[i]);

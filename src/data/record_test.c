@@ -186,7 +186,48 @@ LST_TEST(a_closed_writer_refuses_and_a_failed_one_stays_failed)
     lst_leave(&at);
 }
 
-LST_MAIN(LST_CASE(D95_records_are_tensorflows_bytes),
+/* Features 0 to 999 with their numbers as values, from the first or from the last on. */
+static ls_example *many(bool backwards)
+{
+    ls_example *e = NULL;
+
+    LST_OK(ls_example_create(&e, NULL));
+    for (int64_t i = 0; i < 1000; i++) {
+        const int64_t x = backwards ? 999 - i : i;
+        char name[16];
+
+        (void)snprintf(name, sizeof name, "f%d", (int)x);
+        LST_OK(ls_example_add_int64(e, name, &x, 1, NULL));
+    }
+    return e;
+}
+
+LST_TEST(a_feature_of_many_is_replaced_also_after_they_were_serialized)
+{
+    ls_example *a = many(false), *b = many(true);
+    ls_string left, right;
+
+    LST_OK(ls_example_serialize(a, &left, NULL));
+    for (int64_t i = 0; i < 1000; i++) { // the order is another one by now
+        const int64_t wrong = -1;
+        char name[16];
+
+        (void)snprintf(name, sizeof name, "f%d", (int)i);
+        LST_OK(ls_example_add_int64(a, name, &wrong, 1, NULL));
+        LST_OK(ls_example_add_int64(a, name, &i, 1, NULL));
+    }
+    LST_OK(ls_example_serialize(a, &left, NULL));
+    LST_OK(ls_example_serialize(b, &right, NULL));
+    LST_CHECK(left.len == right.len && memcmp(left.ptr, right.ptr, left.len) == 0);
+    ls_example_clear(a);
+    LST_OK(ls_example_serialize(a, &left, NULL));
+    LST_CHECK(left.len == 0);
+    ls_example_release(a);
+    ls_example_release(b);
+}
+
+LST_MAIN(LST_CASE(a_feature_of_many_is_replaced_also_after_they_were_serialized),
+         LST_CASE(D95_records_are_tensorflows_bytes),
          LST_CASE(D96_D97_examples_are_tensorflows_bytes_with_sorted_keys),
          LST_CASE(compressed_records_read_back_equal_also_after_a_flush),
          LST_CASE(a_flushed_file_can_be_read_while_it_is_written),

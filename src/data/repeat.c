@@ -11,6 +11,7 @@ struct repeat {
     ls_dataset base;
     int64_t count; // negative: for ever
     bool spare;    // the iterator that is not used
+    bool shuffled; // it stands on a shuffle, with nothing but single passes between
 };
 
 struct repeat_iterator {
@@ -147,17 +148,16 @@ ls_dataset *ls_dataset_repeat(ls_dataset *d, int64_t count)
         .kind = "repeat", .iterate = iterate, .rebuild = rebuild};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct repeat), &d, 1);
     struct repeat *node = (struct repeat *)made;
-    const ls_dataset *below = d;
-
     if (lsi_dataset_bad(made)) {
         return made;
     }
-    while (strcmp(ls_dataset_kind(below), "repeat") == 0 &&
-           ((const struct repeat *)below)->count == 1) {
-        below = below->inputs[0];
+    if (d->ops == &ops && ((const struct repeat *)d)->count == 1) {
+        node->shuffled = ((const struct repeat *)d)->shuffled;
+    } else {
+        node->shuffled = strcmp(ls_dataset_kind(d), "shuffle") == 0;
     }
     node->count = LSI_MAX(count, -1);
-    node->spare = count >= 2 && strcmp(ls_dataset_kind(below), "shuffle") != 0;
+    node->spare = count >= 2 && !node->shuffled;
     lsi_dataset_note(made, (uint64_t)node->count);
     return lsi_dataset_done(made, LS_OK, ls_spec_retain(d->spec),
                             size(d->cardinality, node->count), NULL);
