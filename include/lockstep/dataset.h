@@ -164,7 +164,9 @@ LS_API ls_dataset *ls_dataset_csv_from(ls_dataset *names, const ls_csv_column *c
 /* NumPy's files: rows of the array, of the dict of arrays. MNIST's IDX: rows. */
 LS_API ls_dataset *ls_dataset_npy(const char *name);
 LS_API ls_dataset *ls_dataset_npz(const char *name);
-LS_API ls_dataset *ls_dataset_idx(const char *name); /* also gzip'd */
+/* Also gzip'd. Its header is read now, the rest when it is first iterated, and it is kept
+ * until the dataset is released: a file that is cut off may be told only then. */
+LS_API ls_dataset *ls_dataset_idx(const char *name);
 
 /* A source of the user's: one state an iterator; LS_OUT_OF_RANGE from `next`: the end. */
 typedef struct ls_source {

@@ -391,6 +391,14 @@ ls_dataset *lsi_dataset_interleave_shared(ls_dataset *d, ls_dataset_fn fn,
 /* The string of an element that is one scalar string. */
 ls_status lsi_file_name(const ls_value *v, ls_string *out, ls_error *err);
 
+/*
+ * Rows of a tensor that load(path) reads when the dataset is first iterated; it is kept
+ * until the dataset is released. `whole` is its spec, borrowed. (source_memory.c)
+ */
+typedef ls_status (*lsi_load_fn)(const char *path, ls_value **out, ls_error *err);
+ls_dataset *lsi_dataset_slices_later(const char *path, lsi_load_fn load,
+                                     const ls_spec *whole);
+
 /* Elements kept in memory as a dataset: a window. NULL: out of memory. The elements are
  * retained; `spec` is borrowed. lsi_dataset_kept() gives them back, or NULL. */
 ls_dataset *lsi_dataset_keep(ls_value *const *elements, size_t n, ls_spec *spec);

@@ -129,53 +129,6 @@ static ls_status idx_header(lsi_stream *s, ls_dtype *dtype, ls_shape *shape,
     return st;
 }
 
-static ls_status read_idx(const char *name, lsi_compression compression, ls_tensor **out,
-                          ls_error *err)
-{
-    ls_device *dev = lsi_input_device();
-    ls_dtype dtype = LS_U8;
-    ls_shape shape = {0};
-    lsi_stream *s = NULL;
-    ls_tensor *t = NULL;
-    int64_t count = 0;
-    size_t bytes = SIZE_MAX;
-    ls_status st = lsi_stream_open(name, compression, 0, &s, err);
-
-    if (st == LS_OK) {
-        st = idx_header(s, &dtype, &shape, err);
-    }
-    if (st == LS_OK && lsi_shape_bytes(&shape, dtype, &count, &bytes)) {
-        st = lsi_stream_want(s, bytes, err);
-    }
-    if (st == LS_OK && s->have < bytes) {
-        char text[128];
-
-        st = lsi_fail(
-            err, LS_DATA_LOSS, -1,
-            "%s is cut off: its header promises %s elements of %s, %zu bytes are "
-            "there",
-            name, ls_shape_text(&shape, text, sizeof text), ls_dtype_name(dtype),
-            s->have);
-    }
-    if (st == LS_OK) {
-        t = dev != NULL ? lsi_tensor_new(dev, dtype, &shape) : NULL;
-        st = t != NULL ? LS_OK : lsi_fail_memory(err, "an array", bytes);
-    }
-    if (t != NULL) {
-        const uint16_t one = 1;
-
-        if (bytes > 0) {
-            memcpy(t->data, s->bytes, bytes);
-        }
-        if (*(const uint8_t *)&one == 1) {
-            lsi_swap_bytes(t->data, (size_t)count, ls_dtype_size(dtype));
-        }
-        *out = t;
-    }
-    lsi_stream_close(s);
-    return st;
-}
-
 /* gzip'd or not: its first bytes tell. */
 static ls_status idx_compression(const char *name, lsi_compression *out, ls_error *err)
 {
@@ -193,22 +146,129 @@ static ls_status idx_compression(const char *name, lsi_compression *out, ls_erro
     return st;
 }
 
+/* What an IDX file holds, and its stream behind the header. */
+struct idx {
+    lsi_stream *stream;
+    ls_dtype dtype;
+    ls_shape shape;
+    int64_t count;
+    size_t bytes;
+};
+
+static ls_status cut_off(const struct idx *x, const char *name, uint64_t there,
+                         ls_error *err)
+{
+    char text[128];
+
+    return lsi_fail(err, LS_DATA_LOSS, -1,
+                    "%s is cut off: its header promises %s elements of %s, %" PRIu64
+                    " bytes are there",
+                    name, ls_shape_text(&x->shape, text, sizeof text),
+                    ls_dtype_name(x->dtype), there);
+}
+
+/* Opens it and believes its header only if the file can hold what it says. */
+static ls_status open_idx(const char *name, struct idx *x, ls_error *err)
+{
+    lsi_compression compression = LSI_PLAIN;
+    ls_status st = idx_compression(name, &compression, err);
+
+    if (st == LS_OK) {
+        st = lsi_stream_open(name, compression, 0, &x->stream, err);
+    }
+    if (st == LS_OK) {
+        st = idx_header(x->stream, &x->dtype, &x->shape, err);
+    }
+    if (st == LS_OK) {
+        const lsi_stream *s = x->stream;
+        const bool counted = lsi_shape_bytes(&x->shape, x->dtype, &x->count, &x->bytes);
+        const uint64_t left =
+            s->inflater == NULL ? s->size - LSI_MIN(s->offset, s->size) : s->size;
+
+        // gzip cannot pack better than 1032 to 1
+        if (!counted || x->bytes / (s->inflater == NULL ? 1 : 1040) > left) {
+            st = cut_off(x, name, left, err);
+        }
+    }
+    return st;
+}
+
+static void free_array(void *data)
+{
+    lsi_free(data);
+}
+
+/* The elements, a piece of the file at a time: there is one copy of them, which goes back
+ * to the system as a whole. */
+static ls_status fill_array(const struct idx *x, const char *name, char *to,
+                            ls_error *err)
+{
+    lsi_stream *s = x->stream;
+    size_t at = 0;
+
+    while (at < x->bytes) {
+        const ls_status st = lsi_stream_want(s, 1, err);
+        const size_t n = LSI_MIN(s->have, x->bytes - at);
+
+        if (st != LS_OK) {
+            return st;
+        }
+        if (n == 0) {
+            return cut_off(x, name, at, err);
+        }
+        memcpy(to + at, s->bytes, n);
+        lsi_stream_pass(s, n);
+        at += n;
+    }
+    return LS_OK;
+}
+
+static ls_status read_idx(const char *name, ls_value **out, ls_error *err)
+{
+    const uint16_t one = 1;
+    struct idx x = {.dtype = LS_U8};
+    ls_device *dev = lsi_input_device();
+    ls_tensor *t = NULL;
+    char *data = NULL;
+    ls_status st = open_idx(name, &x, err);
+
+    if (st == LS_OK) {
+        data = dev != NULL ? lsi_alloc_aligned(x.bytes + 1, 64) : NULL;
+        st = data != NULL ? fill_array(&x, name, data, err)
+                          : lsi_fail_memory(err, "an array", x.bytes);
+    }
+    if (st == LS_OK) {
+        if (*(const uint8_t *)&one == 1) {
+            lsi_swap_bytes(data, (size_t)x.count, ls_dtype_size(x.dtype));
+        }
+        st = ls_tensor_wrap(dev, x.dtype, x.shape, data, free_array, data, &t, err);
+    }
+    if (st == LS_OK) {
+        data = NULL; // the tensor's
+        st = as_value(t, out, err);
+    }
+    lsi_free(data);
+    lsi_stream_close(x.stream);
+    return st;
+}
+
 ls_dataset *ls_dataset_idx(const char *name)
 {
     ls_error err = LS_ERROR_INIT;
-    lsi_compression compression = LSI_PLAIN;
-    ls_tensor *t = NULL;
-    ls_value *v = NULL;
+    struct idx x = {.dtype = LS_U8};
+    ls_spec *whole = NULL;
+    ls_dataset *d = NULL;
     ls_status st = named(name, &err);
 
     if (st == LS_OK) {
-        st = idx_compression(name, &compression, &err);
+        st = open_idx(name, &x, &err);
     }
     if (st == LS_OK) {
-        st = read_idx(name, compression, &t, &err);
+        st = ls_spec_tensor(x.dtype, x.shape.ndim, x.shape.dims, &whole, &err);
     }
-    if (st == LS_OK) {
-        st = as_value(t, &v, &err);
-    }
-    return rows_of(st, v, &err);
+    d = st == LS_OK ? lsi_dataset_slices_later(name, read_idx, whole)
+                    : lsi_dataset_failed(st, err.kind, "%s", err.message);
+    ls_spec_release(whole);
+    lsi_stream_close(x.stream);
+    return d;
 }

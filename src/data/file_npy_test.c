@@ -270,6 +270,27 @@ LST_TEST(headers_that_lie_cost_no_memory)
     lst_leave(&at);
 }
 
+LST_TEST(an_idx_file_is_read_when_it_is_iterated_and_kept_as_long_as_its_dataset)
+{
+    static const char *const three = "0000080100000003010203";
+    ls_dataset *d = NULL;
+    ls_iterator *it = NULL;
+    ls_error err = LS_ERROR_INIT;
+    lst_folder at;
+
+    lst_enter(&at);
+    d = ls_dataset_idx(lst_hex_file(&at, "i", three));
+    LST_CHECK(ls_dataset_cardinality(d) == 3 && lst_spec_is(d, "uint8 ()"));
+    (void)lst_hex_file(&at, "i", "00000801000000020102");
+    LST_FAILS(ls_dataset_iterate(d, &it, &err), LS_FAILED_PRECONDITION, err, "another");
+    (void)lst_hex_file(&at, "i", three);
+    LST_CHECK(lst_epoch(d, "1 2 3"));
+    LST_OK(lsi_file_remove(lst_path(&at, "i"), NULL));
+    LST_CHECK(lst_epoch(d, "1 2 3"));
+    ls_dataset_release(d);
+    lst_leave(&at);
+}
+
 LST_TEST(idx_files_are_rows_and_may_be_gzipped)
 {
     static const char gzipped[] = // of the first file below
@@ -304,10 +325,12 @@ LST_TEST(idx_files_are_rows_and_may_be_gzipped)
     lst_leave(&at);
 }
 
-LST_MAIN(LST_CASE(arrays_of_numpy_are_read_whatever_their_order_and_version),
-         LST_CASE(what_is_no_array_of_numbers_or_strings_is_refused),
-         LST_CASE(archives_are_dicts_of_arrays_stored_deflated_or_large),
-         LST_CASE(cut_files_are_data_loss),
-         LST_CASE(a_flipped_bit_in_an_archive_is_never_taken_for_data),
-         LST_CASE(headers_that_lie_cost_no_memory),
-         LST_CASE(idx_files_are_rows_and_may_be_gzipped))
+LST_MAIN(
+    LST_CASE(arrays_of_numpy_are_read_whatever_their_order_and_version),
+    LST_CASE(what_is_no_array_of_numbers_or_strings_is_refused),
+    LST_CASE(archives_are_dicts_of_arrays_stored_deflated_or_large),
+    LST_CASE(cut_files_are_data_loss),
+    LST_CASE(a_flipped_bit_in_an_archive_is_never_taken_for_data),
+    LST_CASE(headers_that_lie_cost_no_memory),
+    LST_CASE(an_idx_file_is_read_when_it_is_iterated_and_kept_as_long_as_its_dataset),
+    LST_CASE(idx_files_are_rows_and_may_be_gzipped))

@@ -164,6 +164,9 @@ struct memory {
     ls_dataset base;
     ls_value *value;         // the element, or the tensors whose rows are elements
     const ls_value **leaves; // of the tensors; NULL: some are sparse
+    lsi_load_fn load;        // reads `value` when it is first needed; NULL: it is there
+    char *path;              // of the file that it reads
+    lsi_mutex lock;          // guards `value` and `leaves` until they are loaded
 };
 
 static void destroy_memory(ls_dataset *d)
@@ -172,6 +175,10 @@ static void destroy_memory(ls_dataset *d)
 
     lsi_free(m->leaves);
     ls_value_release(m->value);
+    if (m->load != NULL) {
+        lsi_free(m->path);
+        lsi_mutex_destroy(&m->lock);
+    }
 }
 
 static ls_status next_of_one(lsi_iterator *it, ls_value **out, ls_error *err)
@@ -311,6 +318,90 @@ ls_dataset *ls_dataset_slices(ls_value *tensors)
     ls_spec_release(whole);
     lsi_dataset_note(made, (uint64_t)rows);
     return lsi_dataset_done(made, st, spec, rows, &err);
+}
+
+/* ---- rows of a tensor that is read when it is needed ---- */
+
+/* The file may have become another one since its header was read. */
+static ls_status check_loaded(const struct memory *m, const ls_value *v, ls_error *err)
+{
+    ls_spec *whole = NULL, *row = NULL;
+    ls_status st = lsi_spec_of(v, &whole, err);
+
+    if (st == LS_OK) {
+        st = lsi_spec_unbatch(whole, &row, err);
+    }
+    if (st == LS_OK && (ls_spec_dim(whole, 0) != m->base.cardinality ||
+                        !ls_spec_equal(row, m->base.spec))) {
+        st = lsi_fail(err, LS_FAILED_PRECONDITION, -1,
+                      "%s holds another array than when the dataset was built", m->path);
+    }
+    ls_spec_release(whole);
+    ls_spec_release(row);
+    return st;
+}
+
+static ls_status load(struct memory *m, ls_error *err)
+{
+    ls_value *v = NULL;
+    ls_status st = LS_OK;
+
+    lsi_mutex_lock(&m->lock);
+    if (m->leaves == NULL) {
+        st = m->load(m->path, &v, err);
+        if (st == LS_OK) {
+            st = check_loaded(m, v, err);
+        }
+        if (st == LS_OK) {
+            m->value = v;
+            v = NULL;
+            st = find_leaves(m, m->base.spec, err);
+        }
+        if (st != LS_OK) {
+            ls_value_release(m->value);
+            m->value = NULL;
+        }
+    }
+    lsi_mutex_unlock(&m->lock);
+    ls_value_release(v);
+    return st;
+}
+
+static ls_status iterate_loaded(ls_dataset *d, lsi_iterator **out, ls_error *err)
+{
+    const ls_status st = load((struct memory *)d, err);
+
+    return st == LS_OK ? iterate_counter(d, out, err) : st;
+}
+
+ls_dataset *lsi_dataset_slices_later(const char *path, lsi_load_fn fn,
+                                     const ls_spec *whole)
+{
+    static const lsi_dataset_ops ops = {.kind = "slices",
+                                        .iterate = iterate_loaded,
+                                        .destroy = destroy_memory,
+                                        .element = slice,
+                                        .rows = slices};
+    ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct memory), NULL, 0);
+    struct memory *node = (struct memory *)made;
+    ls_error err = LS_ERROR_INIT;
+    ls_spec *row = NULL;
+    ls_status st = LS_OK;
+
+    if (made == NULL) {
+        return NULL;
+    }
+    lsi_mutex_init(&node->lock);
+    node->load = fn;
+    node->path = lsi_strdup(path);
+    if (node->path == NULL) {
+        st = lsi_fail_memory(&err, "the name of a file", strlen(path));
+    }
+    if (st == LS_OK) {
+        st = lsi_spec_unbatch(whole, &row, &err);
+    }
+    lsi_dataset_note(made, (uint64_t)ls_spec_dim(whole, 0));
+    return lsi_dataset_done(made, st, row, ls_spec_dim(whole, 0), &err);
 }
 
 /* ---- kept elements: what a window is ---- */
