@@ -39,9 +39,9 @@ typedef struct ls_spec ls_spec; /* what elements look like */
 
 /*
  * How many operators may stand above each other, datasets that are made of elements
- * included, and how deep a spec may be nested. A deeper one is LS_INVALID_ARGUMENT: asking
- * it for an element would need more than a stack of 8 MiB. Many datasets one after the
- * other are a flat_map or an interleave over a dataset of their names, not a chain.
+ * included, and how deep a spec may be nested. A deeper one is LS_INVALID_ARGUMENT:
+ * asking it for an element would need more than a stack of 8 MiB. Many datasets one after
+ * the other are a flat_map or an interleave over a dataset of their names, not a chain.
  */
 enum { LS_DATASET_MAX_DEPTH = 4096 };
 
@@ -261,6 +261,11 @@ LS_API ls_dataset *ls_dataset_shard(ls_dataset *d, int64_t shards, int64_t index
 LS_API ls_dataset *ls_dataset_prefetch(ls_dataset *d, int64_t buffer); /* LS_AUTOTUNE */
 LS_API ls_dataset *ls_dataset_cache(ls_dataset *d, const char *file);  /* NULL: memory */
 LS_API ls_dataset *ls_dataset_zip(ls_dataset **ds, size_t n); /* takes all of them over */
+
+/* The same as a dict: element i of every dataset under its key; a zip of both kinds can
+ * be part of another one. Keys are copied; each stands there once. */
+LS_API ls_dataset *ls_dataset_zip_dict(const char *const *keys, ls_dataset **ds,
+                                       size_t n);
 LS_API ls_dataset *ls_dataset_concatenate(ls_dataset *d, ls_dataset *next);
 LS_API ls_dataset *ls_dataset_enumerate(ls_dataset *d, int64_t start);
 LS_API ls_dataset *ls_dataset_unique(ls_dataset *d);

@@ -655,7 +655,36 @@ LST_TEST(a_sample_of_many_gives_every_element_once)
     ls_dataset_release(d);
 }
 
-LST_MAIN(LST_CASE(chains_of_chains_give_one_after_the_other_and_can_be_saved_anywhere),
+static ls_dataset *named(void)
+{
+    const char *const keys[] = {"y", "x"};
+
+    return ls_dataset_zip_dict(keys, (ls_dataset *[]){lst_range(3), lst_range(2)}, 2);
+}
+
+LST_TEST(a_zip_of_a_dict_gives_dicts_and_stands_in_tuples)
+{
+    const char *const twice[] = {"a", "a"};
+    ls_dataset *d = named();
+
+    LST_CHECK(ls_dataset_cardinality(d) == 2);
+    LST_CHECK(lst_spec_is(d, "{'x': int64 (), 'y': int64 ()}"));
+    LST_CHECK(lst_epoch(d, "{y:0,x:0} {y:1,x:1}"));
+    LST_CHECK(lst_gives(ls_dataset_batch(zip(d, ls_dataset_range(5, 7, 1)), 2),
+                        "({x:[0 1],y:[0 1]},[5 6])"));
+    LST_SAVES(named);
+    LST_CHECK(raises(
+        ls_dataset_zip_dict(twice, (ls_dataset *[]){lst_range(1), lst_range(1)}, 2),
+        "ValueError"));
+    LST_CHECK(raises(ls_dataset_zip_dict(NULL, (ls_dataset *[]){lst_range(1)}, 1),
+                     "InvalidArgumentError"));
+    d = named();
+    LST_CHECK(lst_gives(lsi_dataset_clone(d), "{y:0,x:0} {y:1,x:1}"));
+    ls_dataset_release(d);
+}
+
+LST_MAIN(LST_CASE(a_zip_of_a_dict_gives_dicts_and_stands_in_tuples),
+         LST_CASE(chains_of_chains_give_one_after_the_other_and_can_be_saved_anywhere),
          LST_CASE(a_sample_of_many_gives_every_element_once),
          LST_CASE(D88_cardinality_follows_from_that_of_the_inputs),
          LST_CASE(a_range_counts_up_and_down),

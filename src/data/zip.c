@@ -1,5 +1,17 @@
-/* One element of each input, as a tuple; it ends with the shortest. */
+/* One element of each input, as a tuple or a dict; it ends with the shortest. */
 #include "data/data.h"
+
+#include <string.h>
+
+struct zip {
+    ls_dataset base;
+    char **keys; // of the inputs; NULL: a tuple
+};
+
+static const char *const *keys_of(const ls_dataset *d)
+{
+    return (const char *const *)((const struct zip *)d)->keys;
+}
 
 struct zip_iterator {
     lsi_iterator base;
@@ -46,7 +58,9 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     }
     st = pull(z, items, err);
     if (st == LS_OK) {
-        st = ls_value_tuple(items, n, out, err);
+        st = keys_of(it->dataset) == NULL
+                 ? ls_value_tuple(items, n, out, err)
+                 : ls_value_dict(keys_of(it->dataset), items, n, out, err);
     }
     lsi_value_release_all(items, n);
     return st;
@@ -106,14 +120,14 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     return st;
 }
 
-static ls_dataset *build(ls_dataset *const *ds, size_t n);
+static ls_dataset *build(const char *const *keys, ls_dataset *const *ds, size_t n);
 
 static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
 {
     for (int i = 0; i < d->ninputs; i++) {
         (void)ls_dataset_retain(inputs[i]);
     }
-    return build(inputs, (size_t)d->ninputs);
+    return build(keys_of(d), inputs, (size_t)d->ninputs);
 }
 
 /* Any unknown is unknown; else the shortest of those that end. */
@@ -134,11 +148,42 @@ static int64_t shortest(ls_dataset *const *ds, size_t n)
     return size;
 }
 
-static ls_dataset *build(ls_dataset *const *ds, size_t n)
+static void destroy(ls_dataset *d)
+{
+    struct zip *z = (struct zip *)d;
+
+    for (int i = 0; z->keys != NULL && i < d->ninputs; i++) {
+        lsi_free(z->keys[i]);
+    }
+    lsi_free(z->keys);
+}
+
+/* Copies of the keys, which are part of what the pipeline is. */
+static ls_status keep_keys(struct zip *z, const char *const *keys, size_t n,
+                           ls_error *err)
+{
+    z->keys = lsi_alloc(n, sizeof(char *));
+    for (size_t i = 0; i < n; i++) {
+        if (keys[i] == NULL) {
+            return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                                 "zip_dict: the key of dataset %zu of %zu is NULL", i, n);
+        }
+        if (z->keys == NULL || (z->keys[i] = lsi_strdup(keys[i])) == NULL) {
+            return lsi_fail_memory(err, "the keys of a zip", n * sizeof(char *));
+        }
+        for (const char *c = keys[i]; *c != '\0'; c++) {
+            lsi_dataset_note(&z->base, (uint64_t)(unsigned char)*c);
+        }
+        lsi_dataset_note(&z->base, 0);
+    }
+    return LS_OK;
+}
+
+static ls_dataset *build(const char *const *keys, ls_dataset *const *ds, size_t n)
 {
     static const lsi_dataset_ops ops = {
-        .kind = "zip", .iterate = iterate, .rebuild = rebuild};
-    ls_dataset *made = lsi_dataset_new(&ops, sizeof *made, ds, (int)n);
+        .kind = "zip", .iterate = iterate, .rebuild = rebuild, .destroy = destroy};
+    ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct zip), ds, (int)n);
     ls_error err = LS_ERROR_INIT;
     ls_spec **specs = NULL, *spec = NULL;
     ls_status st;
@@ -154,25 +199,41 @@ static ls_dataset *build(ls_dataset *const *ds, size_t n)
     for (size_t i = 0; i < n; i++) {
         specs[i] = ds[i]->spec;
     }
-    st = ls_spec_tuple(specs, n, &spec, &err);
+    st = keys != NULL ? keep_keys((struct zip *)made, keys, n, &err) : LS_OK;
+    if (st == LS_OK) {
+        st = keys == NULL ? ls_spec_tuple(specs, n, &spec, &err)
+                          : ls_spec_dict(keys, specs, n, &spec, &err);
+    }
     lsi_free(specs);
     return lsi_dataset_done(made, st, spec, shortest(ds, n), &err);
 }
 
-ls_dataset *ls_dataset_zip(ls_dataset **ds, size_t n)
+/* Refuses the arguments, which are taken over, if there is nothing to zip. */
+static ls_dataset *check_and_build(const char *what, const char *const *keys,
+                                   ls_dataset **ds, size_t n, bool given)
 {
-    if (ds == NULL || n == 0 || n > INT16_MAX) {
+    if (ds == NULL || n == 0 || n > INT16_MAX || !given) {
         for (size_t i = 0; ds != NULL && i < n; i++) {
             ls_dataset_release(ds[i]);
         }
         return lsi_dataset_failed(LS_INVALID_ARGUMENT, LS_KIND_OP,
-                                  "zip: %zu datasets; give between 1 and %d", n,
-                                  INT16_MAX);
+                                  "%s: %zu datasets%s; give between 1 and %d", what, n,
+                                  given ? "" : " without keys", INT16_MAX);
     }
-    return build(ds, n);
+    return build(keys, ds, n);
+}
+
+ls_dataset *ls_dataset_zip(ls_dataset **ds, size_t n)
+{
+    return check_and_build("zip", NULL, ds, n, true);
+}
+
+ls_dataset *ls_dataset_zip_dict(const char *const *keys, ls_dataset **ds, size_t n)
+{
+    return check_and_build("zip_dict", keys, ds, n, keys != NULL);
 }
 
 ls_dataset *ls_dataset_enumerate(ls_dataset *d, int64_t start)
 {
-    return build((ls_dataset *[]){ls_dataset_range(start, INT64_MAX, 1), d}, 2);
+    return build(NULL, (ls_dataset *[]){ls_dataset_range(start, INT64_MAX, 1), d}, 2);
 }
