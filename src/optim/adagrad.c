@@ -38,7 +38,7 @@ static void update(const lsi_step *s)
     }
 }
 
-static const lsi_optim_ops ops = {{"accumulator"}, true, NULL, update};
+static const lsi_optim_ops ops = {{"accumulator"}, true, true, NULL, update};
 
 static ls_status check(const ls_adagrad_options *opts, ls_error *err)
 {

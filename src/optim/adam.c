@@ -75,9 +75,10 @@ static void update(const lsi_step *s)
     }
 }
 
-static const lsi_optim_ops plain = {{"momentum", "velocity"}, true, prepare, update};
+static const lsi_optim_ops plain = {
+    {"momentum", "velocity"}, true, false, prepare, update};
 static const lsi_optim_ops amsgrad = {
-    {"momentum", "velocity", "velocity_hat"}, true, prepare, update};
+    {"momentum", "velocity", "velocity_hat"}, true, false, prepare, update};
 
 ls_status lsi_adam_new(const char *name, const char *init, const ls_adam_options *opts,
                        ls_optimizer **out, ls_error *err)

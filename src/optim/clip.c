@@ -24,7 +24,7 @@ static ls_tensor *with(ls_context *c, ls_tensor *g, ls_tensor *e)
 }
 
 /* The sum of the squares; of halves in float32, where it does not overflow at once. */
-static double squared_norm(ls_context *c, ls_tensor *g)
+double lsi_squared_norm(ls_context *c, ls_tensor *g)
 {
     ls_tensor *e = elements(g);
 
@@ -42,28 +42,38 @@ static ls_tensor *scale(ls_context *c, ls_tensor *g, double factor)
 }
 
 /* A norm that is NaN is not within the limit, and the gradient becomes NaN visibly. */
-static ls_tensor *clip_norm(ls_context *c, ls_tensor *g, double limit)
+double lsi_norm_factor(double norm, double limit)
 {
-    const double norm = sqrt(squared_norm(c, g));
-
-    return lsi_failed(c) || norm <= limit ? g : scale(c, g, limit / norm);
+    return norm <= limit ? 1 : limit / norm;
 }
 
 /* As in Keras a norm that is infinite or NaN makes all of the gradients NaN. */
+double lsi_global_factor(double norm, double limit)
+{
+    return norm <= limit ? 1 : isfinite(norm) ? limit / norm : (double)NAN;
+}
+
+static ls_tensor *clip_norm(ls_context *c, ls_tensor *g, double limit)
+{
+    const double factor = lsi_norm_factor(sqrt(lsi_squared_norm(c, g)), limit);
+
+    return lsi_failed(c) || factor == 1 ? g : scale(c, g, factor);
+}
+
 static void clip_global(ls_context *c, ls_tensor **grads, size_t n, double limit)
 {
-    double sum = 0, norm;
+    double sum = 0, factor;
 
     for (size_t i = 0; i < n && !lsi_failed(c); i++) {
-        sum += grads[i] == NULL ? 0 : squared_norm(c, grads[i]);
+        sum += grads[i] == NULL ? 0 : lsi_squared_norm(c, grads[i]);
     }
-    norm = sqrt(sum);
+    factor = lsi_global_factor(sqrt(sum), limit);
     for (size_t i = 0; i < n && !lsi_failed(c); i++) {
         if (grads[i] != NULL) {
             grads[i] = lsi_dense(c, grads[i]);
         }
-        if (grads[i] != NULL && !(norm <= limit)) {
-            grads[i] = scale(c, grads[i], isfinite(norm) ? limit / norm : (double)NAN);
+        if (grads[i] != NULL && factor != 1) {
+            grads[i] = scale(c, grads[i], factor);
         }
     }
 }

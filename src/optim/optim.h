@@ -49,6 +49,7 @@ typedef struct lsi_step {
 typedef struct lsi_optim_ops {
     const char *slots[LSI_MAX_SLOTS]; /* names; NULL: no more */
     bool squares;                     /* the formula squares the gradient */
+    bool rows;                        /* a gradient of 0 changes nothing */
 
     /* Optional, once a step: fills alpha and alpha32, which are the rate before. */
     void (*prepare)(const ls_optimizer *o, lsi_optimizer_turn *turn);
@@ -117,6 +118,11 @@ bool lsi_optimizer_check(ls_context *c, ls_optimizer *o, ls_tensor *const *grads
  */
 void lsi_clip(ls_context *c, const ls_optimizer *o, ls_tensor **grads, size_t n);
 
+/* The parts of it: the square of a gradient's norm, and what a norm is cut down by. */
+double lsi_squared_norm(ls_context *c, ls_tensor *g);
+double lsi_norm_factor(double norm, double limit);
+double lsi_global_factor(double norm, double limit);
+
 /*
  * The gradient as lsi_optimizer_update() takes it: dense, repeated rows added up. What
  * stands for its squares goes to *squares: NULL, unless shared.keras3 asks for each of
@@ -159,14 +165,45 @@ ls_status lsi_optimizer_update(const ls_optimizer *o, const lsi_optimizer_turn *
                                const ls_tensor *g, const ls_tensor *squares,
                                int64_t begin, int64_t end, ls_error *err);
 
-/* Replicas whose gradients are summed and applied in one pass, at most. */
-enum { LSI_MAX_SHARED = 64 };
+/* Whether the gradient is one for lsi_optimizer_update_rows(). */
+bool lsi_optimizer_by_rows(const ls_optimizer *o, const ls_tensor *g);
+
+/* The same for the rows that a sparse gradient names: no other is looked at. */
+ls_status lsi_optimizer_update_rows(const ls_optimizer *o, const lsi_optimizer_turn *turn,
+                                    ls_variable *component, ls_variable *const *slots,
+                                    const ls_tensor *g, ls_error *err);
+
+/* One variable and its slots, open for writing. */
+typedef struct lsi_writes {
+    lsi_write component;
+    lsi_write slot[LSI_MAX_SLOTS];
+} lsi_writes;
 
 /*
- * Elements [begin, end) of `whole`, whose gradient is the sum of `n` others in the order
- * of the tree: summed block by block, in the cache. whole->g is not used.
+ * New memory, if there must be any, gets what it shall keep: all of the slots, and the
+ * elements of the component that are not in [begin, end). After a failure nothing is
+ * open; LS_OK must be followed by lsi_writes_commit().
  */
-void lsi_optimizer_update_share(const lsi_step *whole, const void *const *grads, int n,
+ls_status lsi_writes_open(const ls_optimizer *o, ls_variable *component,
+                          ls_variable *const *slots, int64_t begin, int64_t end,
+                          lsi_writes *w, ls_error *err);
+void lsi_writes_commit(const ls_optimizer *o, ls_variable *component,
+                       ls_variable *const *slots, const lsi_writes *w);
+
+/* A gradient in the making: `n` arrays added in the order of the tree, then clipped. */
+typedef struct lsi_sources {
+    const void *const *from;
+    const void **room; /* for n pointers */
+    int n;
+    double limit;  /* 0: none; else each element of the sum to [-limit, limit] */
+    double factor; /* 1: none; else each element is multiplied by it */
+} lsi_sources;
+
+/*
+ * Elements [begin, end) of `whole`, whose gradient is made block by block, in the cache.
+ * whole->g is not used.
+ */
+void lsi_optimizer_update_share(const lsi_step *whole, const lsi_sources *from,
                                 int64_t begin, int64_t end);
 
 /* The slots of vars[i] whose gradient is not NULL, made if there are none. */

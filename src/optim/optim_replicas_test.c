@@ -44,14 +44,21 @@ static void make_variables(struct model *m)
     ls_scope_exit(m->m.s);
 }
 
+static ls_status make_adam(ls_optimizer **out)
+{
+    ls_adam_options opts = LS_ADAM_OPTIONS_INIT;
+
+    opts.shared.clipnorm = 1; // meets more often, and needs more memory
+    return ls_adam_create(&opts, out, NULL);
+}
+
 static void make_model(struct model *m, bool adam, bool sequential)
 {
     *m = (struct model){.m = mirror_of(REPLICAS, sequential),
                         .seen = {LS_ERROR_INIT, LS_ERROR_INIT}};
     make_variables(m);
     for (int i = 0; i < 2; i++) {
-        LST_OK(adam ? ls_adam_create(NULL, &m->o[i], NULL)
-                    : ls_sgd_create(NULL, &m->o[i], NULL));
+        LST_OK(adam ? make_adam(&m->o[i]) : ls_sgd_create(NULL, &m->o[i], NULL));
     }
 }
 
@@ -181,5 +188,138 @@ LST_TEST(a_step_on_replicas_counts_if_and_only_if_it_was_taken)
     end_model(&m);
 }
 
-LST_MAIN(LST_CASE(replicas_that_give_an_optimizer_different_things_are_told_so_on_all),
-         LST_CASE(a_step_on_replicas_counts_if_and_only_if_it_was_taken))
+/* ---- together, or each its own copy ---- */
+
+enum { MOST = 70, LENGTH = 5000, STEPS = 2 };
+
+struct job {
+    ls_variable *v[2];
+    ls_optimizer *o;
+    ls_dtype dtype;
+};
+
+/* Gradients of their own for every replica, the second one small. */
+static ls_value *random_step(ls_context *c, ls_value *args, void *user)
+{
+    const struct job *j = user;
+    uint64_t seed = 17 + (uint64_t)ls_replica_id(c);
+    ls_tensor *g[2];
+
+    (void)args;
+    for (int k = 0; k < 2; k++) {
+        g[k] = ls_constant(c, LS_F32, LS_SHAPE(LENGTH), NULL);
+        for (int i = 0; g[k] != NULL && i < LENGTH; i++) {
+            ((float *)g[k]->data)[i] = lst_random_f32(&seed, -1, 1) / (float)(1 + 99 * k);
+        }
+        g[k] = ls_cast(c, g[k], j->dtype);
+    }
+    ls_optimizer_apply(c, j->o, g, j->v, 2);
+    return NULL;
+}
+
+/* Gives every copy memory of its own, with the same elements. */
+static void part(const ls_variable *v)
+{
+    for (size_t k = 0; k < ls_variable_components(v); k++) {
+        ls_variable *own = ls_variable_component(v, k);
+        ls_tensor *t = NULL, *copy = NULL;
+
+        LST_OK(ls_variable_value(own, &t, NULL));
+        LST_OK(ls_tensor_create(NULL, ls_tensor_dtype(t), ls_tensor_shape(t),
+                                ls_tensor_data(t), &copy, NULL));
+        LST_OK(ls_variable_set(own, copy, NULL));
+        ls_tensor_release(t);
+        ls_tensor_release(copy);
+    }
+}
+
+static bool is_one_memory(const ls_variable *v)
+{
+    for (size_t k = 1; k < ls_variable_components(v); k++) {
+        if (ls_variable_component(v, k)->buffer != ls_variable_component(v, 0)->buffer) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Some steps; the elements of the last copies go to `out`. */
+static void take_steps(const mirror *m, ls_dtype dtype, const ls_optimizer_shared *shared,
+                       bool apart, unsigned char *out)
+{
+    ls_adam_options opts = LS_ADAM_OPTIONS_INIT;
+    const size_t bytes = LENGTH * ls_dtype_size(dtype);
+    struct job j = {.dtype = dtype};
+
+    opts.shared = *shared;
+    LST_OK(ls_adam_create(&opts, &j.o, NULL));
+    LST_OK(ls_scope_enter(m->s, NULL));
+    for (int k = 0; k < 2; k++) {
+        ls_tensor *t = NULL;
+
+        LST_OK(ls_tensor_create(NULL, dtype, LS_SHAPE(LENGTH), NULL, &t, NULL));
+        LST_OK(ls_variable_create(t, NULL, &j.v[k], NULL));
+        ls_tensor_release(t);
+    }
+    ls_scope_exit(m->s);
+    for (int t = 0; t < STEPS; t++) {
+        if (apart) {
+            part(j.v[0]);
+            part(j.v[1]);
+        }
+        LST_OK(ls_strategy_run(m->s, random_step, NULL, &j, NULL, NULL));
+    }
+    for (int k = 0; k < 2; k++) {
+        const size_t last = ls_variable_components(j.v[k]) - 1;
+
+        LST_CHECK(is_one_memory(j.v[k]) == !apart);
+        memcpy(out + (size_t)k * bytes, ls_variable_component(j.v[k], last)->buffer->data,
+               bytes);
+        ls_variable_release(j.v[k]);
+    }
+    ls_optimizer_release(j.o);
+}
+
+static void compare_paths(int replicas, ls_dtype dtype, const ls_optimizer_shared *shared)
+{
+    static unsigned char one[2 * LENGTH * 8], other[2 * LENGTH * 8];
+    mirror m = mirror_of(replicas, false);
+
+    memset(one, 1, sizeof one);
+    memset(other, 2, sizeof other);
+    take_steps(&m, dtype, shared, false, one);
+    take_steps(&m, dtype, shared, true, other);
+    LST_CHECK(memcmp(one, other, 2 * LENGTH * ls_dtype_size(dtype)) == 0);
+    mirror_end(&m);
+}
+
+LST_TEST(updating_together_gives_the_bits_of_updating_apart_however_it_is_clipped)
+{
+    static const ls_dtype dtypes[] = {LS_F32, LS_F64, LS_F16, LS_BF16};
+    static const ls_optimizer_shared ways[] = {
+        {0, 0, 0, 0, false},    {0, 0.5, 0, 0, false},   {0, 0, 3, 0, false},
+        {0, 0, 1e6, 0, false},  {0, 0, 0, 4, false},     {0, 0, 0, 1e6, false},
+        {0.01, 0, 1, 0, false}, {0.01, 0.5, 0, 0, true}, {0, 0, 0, 2, true},
+    };
+
+    for (size_t d = 0; d < LSI_COUNT_OF(dtypes); d++) {
+        for (size_t w = 0; w < LSI_COUNT_OF(ways); w++) {
+            compare_paths(2, dtypes[d], &ways[w]);
+        }
+    }
+    compare_paths(3, LS_F32, &ways[2]);
+    compare_paths(3, LS_F32, &ways[4]);
+}
+
+LST_TEST(there_is_no_number_of_replicas_too_large_to_update_together)
+{
+    static const ls_optimizer_shared none = LS_OPTIMIZER_SHARED_INIT;
+
+    compare_paths(MOST, LS_F32, &none);
+}
+
+LST_MAIN(
+    LST_CASE(replicas_that_give_an_optimizer_different_things_are_told_so_on_all),
+    LST_CASE(a_step_on_replicas_counts_if_and_only_if_it_was_taken),
+    LST_CASE(updating_together_gives_the_bits_of_updating_apart_however_it_is_clipped),
+    LST_CASE(there_is_no_number_of_replicas_too_large_to_update_together))

@@ -215,6 +215,10 @@ static ls_status update_copy(const ls_optimizer *o, const lsi_optimizer_turn *tu
     for (size_t i = 0; i < lsi_optimizer_slot_count(o); i++) {
         slot[i] = ls_variable_component(slots->slot[i], (size_t)k);
     }
+    if (lsi_optimizer_by_rows(o, g)) {
+        return lsi_optimizer_update_rows(o, turn, ls_variable_component(v, (size_t)k),
+                                         slot, g, err);
+    }
     return lsi_optimizer_update(o, turn, ls_variable_component(v, (size_t)k), slot, g,
                                 squares, 0, v->count, err);
 }
@@ -237,7 +241,9 @@ ls_status lsi_optimizer_update_copies(ls_context *c, const ls_optimizer *o,
         if (grads[i] == NULL) {
             continue;
         }
-        g = lsi_gradient_dense(c, o, grads[i], &squares);
+        g = lsi_optimizer_by_rows(o, grads[i])
+                ? grads[i]
+                : lsi_gradient_dense(c, o, grads[i], &squares);
         if (g == NULL) {
             return ls_context_status(c, err);
         }

@@ -1,14 +1,16 @@
 /*
  * A step of an optimizer in replicas. Gradients are summed over the replicas, never
  * averaged. Copies of a variable that are still one and the same memory stay so: the
- * replicas fill its new elements together, each its share, summing gradients and updating
- * in one pass. Where that is not possible (sparse gradients, clipping, copies that went
- * different ways) the sums are made first and every replica updates its own copy, with
- * the same numbers, so that equal copies stay equal bit by bit. Replica 0 alone changes
- * the optimizer, while the others wait.
+ * replicas fill its new elements together, each its share, summing gradients, clipping
+ * and updating in one pass; a norm needs the whole sum before, which they make together,
+ * too. Where that is not possible (sparse gradients, copies that went different ways) the
+ * sums are made first and every replica updates its own copy, with the same numbers, so
+ * that equal copies stay equal bit by bit. Replica 0 alone changes the optimizer, while
+ * the others wait.
  */
 #include "optim/optim.h"
 
+#include <math.h>
 #include <string.h>
 
 /*
@@ -23,14 +25,21 @@ struct shown {
     ls_tensor **grads; /* retained */
     bool held;         /* ... still */
 
-    /* Replica 0's, for all, when the second meeting has come together. */
+    /*
+     * Replica 0's, for all, when the second meeting has come together. `fresh`: the new
+     * elements, which all fill together; NULL: each has its own copy. `sums`: gradients
+     * whose norm is asked for; its square, by whoever takes it, goes to `norms`.
+     */
     lsi_optimizer_turn turn;
-    lsi_buffer *
-        *fresh; /* new elements, which all fill together; NULL: each its own copy */
+    lsi_buffer **fresh;
+    lsi_buffer **sums;
+    double *norms;
+    bool has_norms;
 
     ls_tensor **rest;    /* gradients that are not applied together */
     ls_tensor **scratch; /* 2 n */
     lsi_buffer **mine;
+    const void **from; /* two a replica */
 };
 
 static const struct shown *shown_by(const lsi_offers *m, int r)
@@ -71,6 +80,7 @@ static void release_shown(void *object)
     let_go(s);
     for (size_t i = 0; i < s->n; i++) {
         lsi_buffer_release(s->fresh[i]);
+        lsi_buffer_release(s->sums[i]);
     }
 }
 
@@ -78,12 +88,14 @@ static void release_shown(void *object)
 static struct shown *show(ls_context *c, const ls_optimizer *o, ls_tensor *const *grads,
                           ls_variable *const *vars, size_t n)
 {
-    enum { LISTS = 7 };
+    enum { LISTS = 9 }; // of pointers, and one of doubles
+    const size_t fixed =
+        sizeof(struct shown) + 2 * (size_t)lsi_replica_peers(c) * sizeof(void *);
     size_t bytes;
     struct shown *s = NULL;
 
     if (!lsi_mul_size(n, LISTS * sizeof(void *), &bytes) ||
-        !lsi_add_size(bytes, sizeof *s, &bytes)) {
+        !lsi_add_size(bytes, fixed, &bytes)) {
         return (struct shown *)(void *)ls_context_fail(
             c, LS_INVALID_ARGUMENT, "%s: %zu variables are too many", o->name, n);
     }
@@ -96,9 +108,12 @@ static struct shown *show(ls_context *c, const ls_optimizer *o, ls_tensor *const
     s->vars = (ls_variable **)(void *)(s + 1);
     s->grads = (ls_tensor **)(void *)(s->vars + n);
     s->fresh = (lsi_buffer **)(void *)(s->grads + n);
-    s->rest = (ls_tensor **)(void *)(s->fresh + n);
+    s->sums = s->fresh + n;
+    s->mine = s->sums + n;
+    s->rest = (ls_tensor **)(void *)(s->mine + n);
     s->scratch = s->rest + n;
-    s->mine = (lsi_buffer **)(void *)(s->scratch + 2 * n);
+    s->norms = (double *)(void *)(s->scratch + 2 * n);
+    s->from = (const void **)(void *)(s->norms + n);
     s->held = true;
     for (size_t i = 0; i < n; i++) {
         s->vars[i] = vars[i];
@@ -175,16 +190,10 @@ static bool is_shared(const ls_variable *v, bool alone)
     return !alone || atomic_load(&v->component[0]->buffer->refs) == v->components;
 }
 
-static bool clips(const ls_optimizer *o)
-{
-    return o->shared.clipvalue != 0 || o->shared.clipnorm != 0 ||
-           o->shared.global_clipnorm != 0;
-}
-
 static bool can_share(const ls_optimizer *o, const ls_variable *v, const lsi_slots *slots,
-                      const lsi_offers *m, size_t i)
+                      const ls_tensor *g)
 {
-    if (m->n > LSI_MAX_SHARED || clips(o) || !is_shared(v, false)) {
+    if (g->values != NULL || !is_shared(v, false)) {
         return false;
     }
     for (size_t k = 0; k < lsi_optimizer_slot_count(o); k++) {
@@ -192,26 +201,66 @@ static bool can_share(const ls_optimizer *o, const ls_variable *v, const lsi_slo
             return false;
         }
     }
-    return shown_by(m, 0)->grads[i]->values == NULL;
+    return true;
 }
 
-/* Slots, the numbers of the step, and memory for what is updated together. */
-static ls_status plan(ls_optimizer *o, const lsi_offers *m, struct shown *mine,
-                      ls_error *err)
+/* What is done to the sum; under keras3 each replica has clipped its own part. */
+static double limit_of(const ls_optimizer *o, double asked)
+{
+    return o->shared.keras3 ? 0 : asked;
+}
+
+/* The norm of all gradients is that of the shared ones only if all are. */
+static bool may_share(const ls_optimizer *o, const struct shown *mine)
 {
     size_t cursor = 0;
-    ls_status st = lsi_optimizer_make_slots(o, mine->grads, mine->vars, mine->n, err);
 
-    for (size_t i = 0; i < mine->n && st == LS_OK; i++) {
+    if (limit_of(o, o->shared.global_clipnorm) == 0) {
+        return true;
+    }
+    for (size_t i = 0; i < mine->n; i++) {
         const ls_variable *v = mine->vars[i];
 
         if (mine->grads[i] != NULL &&
-            can_share(o, v, lsi_optimizer_find(o, v, &cursor), m, i)) {
-            const size_t bytes = (size_t)v->count * ls_dtype_size(v->dtype);
-
-            mine->fresh[i] = lsi_buffer_new(v->device, bytes);
-            st = mine->fresh[i] == NULL ? lsi_fail_memory(err, v->name, bytes) : LS_OK;
+            !can_share(o, v, lsi_optimizer_find(o, v, &cursor), mine->grads[i])) {
+            return false;
         }
+    }
+    return true;
+}
+
+/* Memory for what is updated together. */
+static ls_status plan_shares(ls_optimizer *o, struct shown *mine, ls_error *err)
+{
+    const bool norms =
+        limit_of(o, o->shared.clipnorm) > 0 || limit_of(o, o->shared.global_clipnorm) > 0;
+    size_t cursor = 0;
+
+    for (size_t i = 0; i < mine->n; i++) {
+        const ls_variable *v = mine->vars[i];
+        const size_t bytes = (size_t)v->count * ls_dtype_size(v->dtype);
+
+        if (mine->grads[i] == NULL ||
+            !can_share(o, v, lsi_optimizer_find(o, v, &cursor), mine->grads[i])) {
+            continue;
+        }
+        mine->fresh[i] = lsi_buffer_new(v->device, bytes);
+        mine->sums[i] = norms ? lsi_buffer_new(v->device, bytes) : NULL;
+        mine->has_norms |= norms;
+        if (mine->fresh[i] == NULL || (norms && mine->sums[i] == NULL)) {
+            return lsi_fail_memory(err, v->name, bytes);
+        }
+    }
+    return LS_OK;
+}
+
+/* Slots, the numbers of the step, and what is updated together. */
+static ls_status plan(ls_optimizer *o, struct shown *mine, ls_error *err)
+{
+    ls_status st = lsi_optimizer_make_slots(o, mine->grads, mine->vars, mine->n, err);
+
+    if (st == LS_OK && may_share(o, mine)) {
+        st = plan_shares(o, mine, err);
     }
     if (st == LS_OK) {
         lsi_optimizer_prepare(o, &mine->turn);
@@ -221,44 +270,133 @@ static ls_status plan(ls_optimizer *o, const lsi_offers *m, struct shown *mine,
 
 /* ---- updating together ---- */
 
-static void update_share(const ls_optimizer *o, const lsi_offers *m, int index,
-                         ls_variable *v, const lsi_slots *slots, lsi_buffer *fresh,
-                         size_t i)
+/* The gradients of all replicas for variable i, from element `begin` on. */
+static void point_at(const lsi_offers *m, size_t i, size_t offset, const void **from)
 {
-    const void *grads[LSI_MAX_SHARED];
-    const ls_variable *own = v->component[index];
-    lsi_step whole = {.dtype = v->dtype, .optimizer = o, .turn = &shown_by(m, 0)->turn};
+    for (int r = 0; r < m->n; r++) {
+        from[r] = (const char *)shown_by(m, r)->grads[i]->data + offset;
+    }
+}
+
+/* This replica's share of the sums that a norm is asked of. */
+static void sum_shares(const lsi_offers *m, int index, struct shown *mine)
+{
+    const struct shown *first = shown_by(m, 0);
+
+    for (size_t i = 0; i < mine->n; i++) {
+        const ls_variable *v = mine->vars[i];
+        int64_t begin = 0, end = 0;
+
+        if (first->sums[i] != NULL) {
+            lsi_team_share(v->count, 64, index, m->n, &begin, &end);
+        }
+        if (begin < end) {
+            const size_t offset = (size_t)begin * ls_dtype_size(v->dtype);
+
+            point_at(m, i, offset, mine->from);
+            lsi_reduce_tree(LS_SUM, mine->from, m->n,
+                            (char *)first->sums[i]->data + offset, (size_t)(end - begin),
+                            v->dtype);
+        }
+    }
+}
+
+/* The norms of every n-th sum: the replicas take them in turn. */
+static void take_norms(ls_context *c, const lsi_offers *m, int index,
+                       const struct shown *mine)
+{
+    const struct shown *first = shown_by(m, 0);
+    int turn = 0;
+
+    for (size_t i = 0; i < mine->n && !lsi_failed(c); i++) {
+        if (first->sums[i] != NULL && turn++ % m->n == index) {
+            ls_tensor *t = lsi_context_struct(c);
+
+            if (t == NULL) {
+                (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED,
+                                      "out of memory for a norm");
+                return;
+            }
+            lsi_tensor_init_over(t, first->sums[i], mine->vars[i]->dtype,
+                                 &mine->vars[i]->shape);
+            first->norms[i] = lsi_squared_norm(c, t);
+        }
+    }
+}
+
+/* What the sums of all variables are multiplied by; 1: they stay. */
+static double global_factor(const ls_optimizer *o, const struct shown *first)
+{
+    const double limit = limit_of(o, o->shared.global_clipnorm);
+    double sum = 0;
+
+    for (size_t i = 0; i < first->n && limit > 0; i++) {
+        sum += first->sums[i] != NULL ? first->norms[i] : 0;
+    }
+    return limit > 0 ? lsi_global_factor(sqrt(sum), limit) : 1;
+}
+
+static void update_share(const ls_optimizer *o, const lsi_offers *m, int index,
+                         const struct shown *mine, const lsi_slots *slots, size_t i,
+                         double factor)
+{
+    const struct shown *first = shown_by(m, 0);
+    const ls_variable *v = mine->vars[i], *own = v->component[index];
+    lsi_step whole = {.dtype = v->dtype, .optimizer = o, .turn = &first->turn};
+    lsi_sources from = {mine->from, mine->from + m->n, m->n,
+                        limit_of(o, o->shared.clipvalue), factor};
     int64_t begin, end;
 
     whole.n = (size_t)v->count;
     whole.w = own->buffer->data;
-    whole.w_out = fresh->data;
+    whole.w_out = first->fresh[i]->data;
     whole.update = lsi_update_for(own->device);
     for (size_t k = 0; k < lsi_optimizer_slot_count(o); k++) {
         whole.slot[k] = slots->slot[k]->component[index]->buffer->data;
     }
-    for (int r = 0; r < m->n; r++) {
-        grads[r] = shown_by(m, r)->grads[i]->data;
-    }
-    whole.g = grads[0];
-    lsi_team_share(v->count, 64, index, m->n, &begin, &end);
-    lsi_optimizer_update_share(&whole, grads, m->n, begin, end);
-}
-
-/* Fills this replica's share and takes a reference to what all fill. */
-static void update_together(const ls_optimizer *o, const lsi_offers *m, int index,
-                            struct shown *mine)
-{
-    lsi_buffer *const *fresh = shown_by(m, 0)->fresh;
-    size_t cursor = 0;
-
-    for (size_t i = 0; i < mine->n; i++) {
-        if (fresh[i] != NULL) {
-            mine->mine[i] = lsi_buffer_retain(fresh[i]);
-            update_share(o, m, index, mine->vars[i],
-                         lsi_optimizer_find(o, mine->vars[i], &cursor), fresh[i], i);
+    point_at(m, i, 0, mine->from);
+    if (first->sums[i] != NULL) {
+        mine->from[0] = first->sums[i]->data;
+        from.n = 1;
+        if (o->shared.clipnorm > 0) {
+            from.factor = lsi_norm_factor(sqrt(first->norms[i]), o->shared.clipnorm);
         }
     }
+    whole.g = mine->from[0];
+    lsi_team_share(v->count, 64, index, m->n, &begin, &end);
+    lsi_optimizer_update_share(&whole, &from, begin, end);
+}
+
+/*
+ * Fills this replica's share and takes a reference to what all fill. False: the context
+ * has failed.
+ */
+static bool update_together(ls_context *c, const ls_optimizer *o, const lsi_offers *m,
+                            int index, struct shown *mine)
+{
+    const struct shown *first = shown_by(m, 0);
+    size_t cursor = 0;
+    double factor;
+
+    if (first->has_norms) {
+        sum_shares(m, index, mine);
+        if (!wait_for_all(c, 3)) {
+            return false;
+        }
+        take_norms(c, m, index, mine);
+        if (lsi_failed(c) || !wait_for_all(c, 4)) {
+            return false;
+        }
+    }
+    factor = global_factor(o, first);
+    for (size_t i = 0; i < mine->n; i++) {
+        if (first->fresh[i] != NULL) {
+            mine->mine[i] = lsi_buffer_retain(first->fresh[i]);
+            update_share(o, m, index, mine, lsi_optimizer_find(o, mine->vars[i], &cursor),
+                         i, factor);
+        }
+    }
+    return true;
 }
 
 /* `whole`: everybody has filled its share; otherwise the variables stay as they were. */
@@ -273,7 +411,9 @@ static void commit(struct shown *mine, int index, bool whole)
         }
         if (whole) { // replica 0's own reference; the others have none
             lsi_buffer_release(mine->fresh[i]);
+            lsi_buffer_release(mine->sums[i]);
             mine->fresh[i] = NULL;
+            mine->sums[i] = NULL;
         }
     }
 }
@@ -366,14 +506,13 @@ static void apply(ls_context *c, ls_optimizer *o, const lsi_offers *m, struct sh
     size_t left = 0;
     bool whole;
 
-    if (index == 0 && plan(o, m, mine, &e) != LS_OK) {
+    if (index == 0 && plan(o, mine, &e) != LS_OK) {
         (void)lsi_context_error(c, &e);
         return; // whoever waits is told by the end of this replica
     }
-    if (!wait_for_all(c, 1)) {
+    if (!wait_for_all(c, 1) || !update_together(c, o, m, index, mine)) {
         return;
     }
-    update_together(o, m, index, mine);
     for (size_t i = 0; i < mine->n; i++) {
         mine->rest[i] = first->fresh[i] != NULL ? NULL : mine->grads[i];
         left += mine->rest[i] != NULL;

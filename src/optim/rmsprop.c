@@ -94,10 +94,10 @@ static void update_both(const lsi_step *s)
 
 /* By what is asked for: bit 0 momentum, bit 1 centered. */
 static const lsi_optim_ops variants[] = {
-    {{"velocity"}, true, NULL, update_plain},
-    {{"velocity", "momentum"}, true, NULL, update_momentum},
-    {{"velocity", "average_gradient"}, true, NULL, update_centered},
-    {{"velocity", "momentum", "average_gradient"}, true, NULL, update_both},
+    {{"velocity"}, true, false, NULL, update_plain},
+    {{"velocity", "momentum"}, true, false, NULL, update_momentum},
+    {{"velocity", "average_gradient"}, true, false, NULL, update_centered},
+    {{"velocity", "momentum", "average_gradient"}, true, false, NULL, update_both},
 };
 
 static ls_status check(const ls_rmsprop_options *opts, ls_error *err)

@@ -32,8 +32,8 @@ static void update_momentum(const lsi_step *s)
     }
 }
 
-static const lsi_optim_ops plain = {{NULL}, false, NULL, update_plain};
-static const lsi_optim_ops momentum = {{"momentum"}, false, NULL, update_momentum};
+static const lsi_optim_ops plain = {{NULL}, false, true, NULL, update_plain};
+static const lsi_optim_ops momentum = {{"momentum"}, false, false, NULL, update_momentum};
 
 ls_status ls_sgd_create(const ls_sgd_options *opts, ls_optimizer **out, ls_error *err)
 {

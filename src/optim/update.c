@@ -108,54 +108,66 @@ static void run_part(void *arg, int part, int parts)
     }
 }
 
-void lsi_optimizer_update_share(const lsi_step *whole, const void *const *grads, int n,
+/* Elements of a sum, clipped as the operations of lsi_clip() do it, to the bit. */
+static void clip_block(ls_dtype dtype, void *block, size_t n, double limit, double factor)
+{
+    if (dtype == LS_F32) {
+        const float low = (float)-limit, high = (float)limit, by = (float)factor;
+        float *x = block;
+
+        for (size_t i = 0; i < n && limit != 0; i++) {
+            const float raised = x[i] < low ? low : x[i];
+
+            x[i] = raised > high ? high : raised;
+        }
+        for (size_t i = 0; i < n && factor != 1; i++) {
+            x[i] *= by;
+        }
+        return;
+    }
+    for (size_t i = 0; i < n && limit != 0; i++) {
+        const double x = lsi_get(dtype, block, i), raised = x < -limit ? -limit : x;
+
+        lsi_put(dtype, block, i, raised > limit ? limit : raised);
+    }
+    if (factor != 1) {
+        uint64_t by = 0; // the factor is a number of the dtype, too
+
+        lsi_put(dtype, &by, 0, factor);
+        factor = lsi_get(dtype, &by, 0);
+        for (size_t i = 0; i < n; i++) {
+            lsi_put(dtype, block, i, lsi_get(dtype, block, i) * factor);
+        }
+    }
+}
+
+void lsi_optimizer_update_share(const lsi_step *whole, const lsi_sources *from,
                                 int64_t begin, int64_t end)
 {
     _Alignas(64) double sums[BLOCK]; // room for any dtype
-    const void *from[LSI_MAX_SHARED];
     const size_t size = ls_dtype_size(whole->dtype);
+    const bool clips = from->limit != 0 || from->factor != 1;
     lsi_step s;
 
     for (int64_t at = begin; at < end; at += BLOCK) {
         cut(whole, at, LSI_MIN(at + BLOCK, end), &s);
-        for (int r = 0; r < n; r++) {
-            from[r] = (const char *)grads[r] + (size_t)at * size;
+        for (int r = 0; r < from->n; r++) {
+            from->room[r] = (const char *)from->from[r] + (size_t)at * size;
         }
-        lsi_reduce_tree(LS_SUM, from, n, sums, s.n, s.dtype);
+        lsi_reduce_tree(LS_SUM, from->room, from->n, sums, s.n, s.dtype);
+        if (clips) {
+            clip_block(s.dtype, sums, s.n, from->limit, from->factor);
+        }
         s.g = sums;
         step(&s);
     }
 }
-
-/* One variable and its slots, open for writing. */
-struct writes {
-    lsi_write component;
-    lsi_write slot[LSI_MAX_SLOTS];
-};
 
 /* Memory that nobody reads is given back; the variable keeps its value. */
 static void discard(lsi_write *w)
 {
     lsi_buffer_release(w->fresh);
     w->fresh = NULL;
-}
-
-static ls_status open_writes(const ls_optimizer *o, ls_variable *component,
-                             ls_variable *const *slots, struct writes *w, ls_error *err)
-{
-    const size_t n = lsi_optimizer_slot_count(o);
-    ls_status st = lsi_variable_write(component, &w->component, err);
-
-    for (size_t i = 0; i < n && st == LS_OK; i++) {
-        st = lsi_variable_write(slots[i], &w->slot[i], err);
-    }
-    if (st != LS_OK) {
-        discard(&w->component);
-        for (size_t i = 0; i < n; i++) {
-            discard(&w->slot[i]);
-        }
-    }
-    return st;
 }
 
 /* New memory gets the elements that the update does not write. */
@@ -171,27 +183,59 @@ static void keep(const lsi_write *w, size_t size, int64_t begin, int64_t end,
     memcpy((char *)w->to + to, (const char *)w->from + to, (size_t)count * size - to);
 }
 
+ls_status lsi_writes_open(const ls_optimizer *o, ls_variable *component,
+                          ls_variable *const *slots, int64_t begin, int64_t end,
+                          lsi_writes *w, ls_error *err)
+{
+    const size_t n = lsi_optimizer_slot_count(o), size = ls_dtype_size(component->dtype);
+    ls_status st;
+
+    memset(w, 0, sizeof *w);
+    st = lsi_variable_write(component, &w->component, err);
+    for (size_t i = 0; i < n && st == LS_OK; i++) {
+        st = lsi_variable_write(slots[i], &w->slot[i], err);
+    }
+    if (st != LS_OK) {
+        discard(&w->component);
+        for (size_t i = 0; i < n; i++) {
+            discard(&w->slot[i]);
+        }
+        return st;
+    }
+    keep(&w->component, size, begin, end, component->count);
+    for (size_t i = 0; i < n; i++) { // a slot that somebody reads is kept whole
+        keep(&w->slot[i], size, 0, 0, component->count);
+    }
+    return LS_OK;
+}
+
+void lsi_writes_commit(const ls_optimizer *o, ls_variable *component,
+                       ls_variable *const *slots, const lsi_writes *w)
+{
+    lsi_variable_commit(component, &w->component);
+    for (size_t i = 0; i < lsi_optimizer_slot_count(o); i++) {
+        lsi_variable_commit(slots[i], &w->slot[i]);
+    }
+}
+
 ls_status lsi_optimizer_update(const ls_optimizer *o, const lsi_optimizer_turn *turn,
                                ls_variable *component, ls_variable *const *slots,
                                const ls_tensor *g, const ls_tensor *squares,
                                int64_t begin, int64_t end, ls_error *err)
 {
     enum { WORTH_SHARING = 1 << 16 };
-    const size_t size = ls_dtype_size(component->dtype), n = lsi_optimizer_slot_count(o);
     lsi_team *team = component->device->team;
-    struct writes w = {{0}, {{0}}};
+    lsi_writes w;
     lsi_step whole = {.dtype = component->dtype, .optimizer = o, .turn = turn};
     ls_status st;
 
     LSI_ASSERT(0 <= begin && begin <= end && end <= component->count);
     LSI_ASSERT(g->count == component->count);
-    st = open_writes(o, component, slots, &w, err);
+    st = lsi_writes_open(o, component, slots, begin, end, &w, err);
     if (st != LS_OK) {
         return st;
     }
-    keep(&w.component, size, begin, end, component->count);
-    for (size_t i = 0; i < n; i++) { // a slot that somebody reads is kept whole
-        keep(&w.slot[i], size, 0, 0, component->count);
+    for (size_t i = 0; i < lsi_optimizer_slot_count(o); i++) {
         whole.slot[i] = w.slot[i].to;
     }
     if (begin < end) {
@@ -205,9 +249,6 @@ ls_status lsi_optimizer_update(const ls_optimizer *o, const lsi_optimizer_turn *
         cut(&whole, begin, end, &s);
         lsi_team_run(team, s.n >= WORTH_SHARING ? lsi_team_size(team) : 1, run_part, &s);
     }
-    lsi_variable_commit(component, &w.component);
-    for (size_t i = 0; i < n; i++) {
-        lsi_variable_commit(slots[i], &w.slot[i]);
-    }
+    lsi_writes_commit(o, component, slots, &w);
     return LS_OK;
 }
