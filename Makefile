@@ -4,6 +4,7 @@
 #   make test     build and run the tests
 #   make check    everything a change must pass besides: style, analysis, sanitizers
 #   make bench    measure operations, steps, sums and input    (ARGS="--json" ...)
+#   make interop  the tests that want TensorFlow, in a Python of their own (build/venv)
 #   make fuzz     feed random bytes to what reads files        (SECONDS=600 each; clang)
 #   make install  install into PREFIX (/usr/local)            (DESTDIR is respected)
 #   make format   lay out the sources as .clang-format says
@@ -21,7 +22,7 @@ IDX = /usr/share/datasets/fashion-mnist
 SHARDS = build/fashion-mnist
 
 help:
-	@sed -n '3,13s/^# \{0,1\}//p' Makefile
+	@sed -n '3,14s/^# \{0,1\}//p' Makefile
 
 train: release $(SHARDS)/.made
 	$(TRAIN) --data $(SHARDS) $(ARGS)
@@ -57,6 +58,10 @@ fuzz:
 	@scripts/deps.sh build fuzz
 	tests/fuzz/run.sh $(SECONDS)
 
+interop:
+	@scripts/deps.sh build interop
+	scripts/interop.sh
+
 install: release
 	cmake --install build/release --prefix $(PREFIX)
 
@@ -72,4 +77,4 @@ format:
 clean:
 	rm -rf build
 
-.PHONY: help train test check bench fuzz install release format clean
+.PHONY: help train test check bench fuzz interop install release format clean

@@ -2,13 +2,14 @@
 # Installs what the tree needs, by the names of Debian's packages; does nothing when all
 # of it is there. Elsewhere it says what is missing.
 #
-#   scripts/deps.sh [build] [train] [check] [fuzz]      (no argument: all but fuzz)
+#   scripts/deps.sh [build] [train] [check] [fuzz] [interop]      (none: the first three)
 set -eu
 
 build="gcc libc6-dev cmake ninja-build pkg-config libhwloc-dev libisal-dev zlib1g-dev libdnnl-dev libjansson-dev"
 train="dataset-fashion-mnist"
 check="g++ clang clang-format clang-tidy python3"
 fuzz="clang libclang-rt-14-dev"
+interop="python3 python3-venv"
 
 [ $# -gt 0 ] || set -- build train check
 wanted=""
@@ -18,8 +19,9 @@ for group; do
     train) wanted="$wanted $train" ;;
     check) wanted="$wanted $check" ;;
     fuzz) wanted="$wanted $fuzz" ;;
+    interop) wanted="$wanted $interop" ;;
     *)
-        echo "scripts/deps.sh: no group is called $group (build, train, check, fuzz)" >&2
+        echo "scripts/deps.sh: no group is called $group (build, train, check, fuzz, interop)" >&2
         exit 2
         ;;
     esac
@@ -35,6 +37,7 @@ This is not a Debian system. Lockstep needs, from your package manager:
              in /usr/share/datasets/fashion-mnist
   to check   g++, clang, clang-format, clang-tidy, python3
   to fuzz    clang with its runtime (libFuzzer and the sanitizers)
+  interop    python3 with venv and pip; TensorFlow itself is installed into build/venv
 END
 }
 

@@ -11,7 +11,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 try:
     import tensorflow as tf
 except ImportError as e:
-    print("SKIPPED: this Python has no TensorFlow (%s); set LS_TENSORFLOW_PYTHON" % e)
+    print("SKIPPED: this Python has no TensorFlow (%s); `make interop` installs it" % e)
     sys.exit(77)
 
 TOOL = sys.argv[1]
