@@ -7,6 +7,14 @@ function(ls_sources)
   endforeach()
 endfunction()
 
+# Those of them that call functions of the program (src/base/guard.h): an exception that
+# leaves such a function has to come by.
+function(ls_guarded_sources)
+  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  set_source_files_properties(${ARGN} TARGET_DIRECTORY ls_objects
+    PROPERTIES COMPILE_OPTIONS -fexceptions)
+endfunction()
+
 # Sources compiled once per instruction set, always optimised; LSI_ISA is its name.
 set(LS_ISA_FLAGS_baseline "")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

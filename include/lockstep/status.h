@@ -35,7 +35,7 @@ extern "C" {
     X(ABORTED, 10, "given up because a part of the group failed")                        \
     X(OUT_OF_RANGE, 11, "end of the sequence")                                           \
     X(UNIMPLEMENTED, 12, "this backend does not do that")                                \
-    X(INTERNAL, 13, "a bug of the library")                                              \
+    X(INTERNAL, 13, "what must hold does not")                                           \
     X(UNAVAILABLE, 14, "a peer is gone or cannot be reached")                            \
     X(DATA_LOSS, 15, "stored or received bytes are damaged")                             \
     X(UNAUTHENTICATED, 16, "no key, or a wrong one")

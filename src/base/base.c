@@ -9,6 +9,16 @@ void lsi_bug(const char *what, const char *file, int line)
     abort();
 }
 
+void lsi_end_by_exception(const char *what)
+{
+    lsi_log(LS_LOG_ERROR,
+            "an exception has left %s: a function that the library calls must not throw; "
+            "catch it there and report it by ls_context_fail() or the function's status. "
+            "The process ends, because others wait for the function",
+            what);
+    abort();
+}
+
 ls_status lsi_fail_again(ls_error *err, const ls_error *first)
 {
     if (err != NULL && err->struct_size >= offsetof(ls_error, message)) {

@@ -22,6 +22,9 @@
 #define LSI_ASSERT(cond) ((cond) ? (void)0 : lsi_bug(#cond, __FILE__, __LINE__))
 _Noreturn void lsi_bug(const char *what, const char *file, int line);
 
+/* Ends the process: an exception has left a function of the program (base/guard.h). */
+_Noreturn void lsi_end_by_exception(const char *what);
+
 /* Fills `err` (NULL allowed) and returns `code`, so that failing is one statement. */
 ls_status lsi_fail(ls_error *err, ls_status code, int rank, const char *fmt, ...)
     LS_PRINTF(4, 5) LSI_COLD;

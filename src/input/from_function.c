@@ -1,4 +1,5 @@
 /* Datasets that a function makes: one a worker, or one a replica, used as they are. */
+#include "base/guard.h"
 #include "input/input.h"
 
 static ls_status check_options(const ls_strategy *s, const ls_dist_dataset *dd,
@@ -38,7 +39,10 @@ static ls_status call(ls_dist_dataset *dd, ls_input_fn fn, void *user, int i,
     const ls_input_context ic = {alone ? dd->npipelines : dd->workers,
                                  alone ? i : dd->worker, dd->total};
 
+    lsi_guard guard LSI_GUARDED = {
+        "the function of ls_strategy_distribute_from_function()"};
     dd->pipelines[i] = fn(&ic, user);
+    guard.what = NULL;
     if (dd->pipelines[i] == NULL) {
         return lsi_fail(err, LS_RESOURCE_EXHAUSTED, -1,
                         "from_function: the function gave no dataset: it ran out of "

@@ -11,8 +11,9 @@ static LSI_COLD void fail_with(ls_context *c, const ls_op *op, ls_error *e, ls_s
 {
     e->code = st;
     if (e->message[0] == '\0') {
-        (void)snprintf(e->message, sizeof e->message, "%s: %s", op->name,
-                       ls_status_meaning(st));
+        (void)snprintf(e->message, sizeof e->message,
+                       "%s: the operation failed with %s and said no more: %s", op->name,
+                       ls_status_name(st), ls_status_meaning(st));
     }
     (void)lsi_context_error(c, e);
 }

@@ -173,10 +173,46 @@ LST_TEST(a_step_survives_every_failing_allocation)
     lst_every_allocation(open_and_compute);
 }
 
-LST_MAIN(LST_CASE(the_first_failure_sticks_and_names_its_line),
-         LST_CASE(a_retained_tensor_outlives_its_step),
-         LST_CASE(a_steady_step_gets_the_same_memory_again),
-         LST_CASE(a_user_has_operations_on_equal_terms),
-         LST_CASE(the_user_can_fail_a_step_too), LST_CASE(item_wants_one_number),
-         LST_CASE(an_adopted_tensor_goes_with_the_step),
-         LST_CASE(a_step_survives_every_failing_allocation))
+static ls_status breaks(ls_op_call *k)
+{
+    (void)k;
+    return LS_INTERNAL; // and says nothing
+}
+
+static ls_status like_input(ls_op_call *k)
+{
+    const ls_shape shape = ls_tensor_shape(ls_op_input(k, 0));
+
+    return ls_op_set_output(k, 0, LS_F32, &shape);
+}
+
+LST_TEST(a_kernel_of_the_program_that_fails_in_silence_is_named_and_no_bug_of_the_library)
+{
+    static const ls_op row = {.struct_size = sizeof(ls_op),
+                              .name = "mine",
+                              .min_inputs = 1,
+                              .max_inputs = 1,
+                              .outputs = 1,
+                              .shape = like_input,
+                              .kernel = breaks};
+    ls_context *c = NULL;
+    ls_error e = LS_ERROR_INIT;
+
+    LST_OK(ls_context_open(NULL, NULL, &c, &e));
+    ls_tensor *x = ls_constant_f32(c, 1);
+    LST_CHECK(ls_op_apply1(c, &row, &x, 1, NULL, 0) == NULL);
+    LST_FAILS(ls_context_status(c, &e), LS_INTERNAL, e, "mine: the operation failed");
+    LST_CHECK(strstr(e.message, "bug") == NULL);
+    ls_context_close(c);
+}
+
+LST_MAIN(
+    LST_CASE(the_first_failure_sticks_and_names_its_line),
+    LST_CASE(a_retained_tensor_outlives_its_step),
+    LST_CASE(a_steady_step_gets_the_same_memory_again),
+    LST_CASE(a_user_has_operations_on_equal_terms),
+    LST_CASE(the_user_can_fail_a_step_too), LST_CASE(item_wants_one_number),
+    LST_CASE(an_adopted_tensor_goes_with_the_step),
+    LST_CASE(a_step_survives_every_failing_allocation),
+    LST_CASE(
+        a_kernel_of_the_program_that_fails_in_silence_is_named_and_no_bug_of_the_library))

@@ -1,4 +1,5 @@
 /* How replicas of one run come together. */
+#include "base/guard.h"
 #include "replica/frame.h"
 #include "replica/scope.h"
 
@@ -154,6 +155,7 @@ static void merge(struct lsi_frame *f, ls_merge_fn fn, void *const *args, void *
         .strategy = f->strategy, .cross = true, .context = cross, .frame = f};
     ls_value *margs = NULL, *result;
     ls_error *err = &f->merge_error;
+    lsi_guard guard LSI_GUARDED = {NULL};
 
     *err = (ls_error)LS_ERROR_INIT;
     if (args[0] != NULL && ls_value_regroup((ls_value *const *)args, (size_t)f->n, NULL,
@@ -161,7 +163,9 @@ static void merge(struct lsi_frame *f, ls_merge_fn fn, void *const *args, void *
         return;
     }
     lsi_mode_push(&mode);
+    guard.what = "the function of ls_merge_call()";
     result = fn(cross, f->strategy, margs, user);
+    guard.what = NULL;
     lsi_mode_pop(&mode);
     if (ls_context_status(cross, err) == LS_OK && result != NULL) {
         f->merged = ls_value_retain(result);
@@ -259,11 +263,13 @@ static ls_value *merge_one(ls_context *c, ls_merge_fn fn, ls_value *args, void *
     const lsi_replica *r = lsi_replica_of(c);
     ls_strategy *s = ls_replica_strategy(c);
     lsi_mode mode = {.strategy = s, .cross = true, .context = c};
+    lsi_guard guard LSI_GUARDED = {"the function of ls_merge_call()"};
     ls_value *result;
 
     mode.frame = r != NULL ? r->frame : NULL;
     lsi_mode_push(&mode);
     result = fn(c, s, args, user);
+    guard.what = NULL;
     lsi_mode_pop(&mode);
     return lsi_failed(c) ? NULL : result;
 }

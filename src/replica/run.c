@@ -1,4 +1,5 @@
 /* Running a function on every replica. */
+#include "base/guard.h"
 #include "replica/frame.h"
 #include "replica/scope.h"
 
@@ -49,11 +50,14 @@ static void call(struct lsi_frame *f, ls_context *c, int k)
 {
     ls_error *err = &f->errors[k];
     ls_value *args = NULL, *result = NULL;
+    lsi_guard guard LSI_GUARDED = {NULL};
 
     if (f->args != NULL && ls_value_select(f->args, (size_t)k, &args, err) != LS_OK) {
         return;
     }
+    guard.what = "the function of ls_strategy_run()";
     result = f->fn(c, args, f->user);
+    guard.what = NULL;
     if (ls_context_status(c, err) != LS_OK) {
         ls_value_release(args);
         return;
@@ -310,6 +314,7 @@ static ls_status run_one(ls_strategy *s, ls_replica_fn fn, ls_value *args, void 
     lsi_mode mode = {.strategy = s};
     ls_value *mine = NULL, *result = NULL;
     const ls_context *own = lsi_thread_context();
+    lsi_guard guard LSI_GUARDED = {NULL};
     ls_status st = ls_context_open(lsi_scope_device(), NULL, &c, err);
 
     if (st == LS_OK && own == NULL) {
@@ -327,7 +332,9 @@ static ls_status run_one(ls_strategy *s, ls_replica_fn fn, ls_value *args, void 
     }
     if (st == LS_OK) {
         lsi_mode_push(&mode);
+        guard.what = "the function of ls_strategy_run()";
         result = fn(c, mine, user);
+        guard.what = NULL;
         lsi_mode_pop(&mode);
         st = ls_context_status(c, err);
         if (st != LS_OK && err != NULL && err->rank < 0) {

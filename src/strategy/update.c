@@ -1,4 +1,5 @@
 /* Calling a function for each copy of a variable, on its device. */
+#include "base/guard.h"
 #include "strategy/strategy.h"
 
 #include <string.h>
@@ -29,6 +30,7 @@ static ls_status call(ls_strategy *s, ls_variable *component, ls_device *device,
     lsi_mode mode = {.strategy = s, .cross = true};
     const lsi_mode *now = lsi_mode_now();
     lsi_replica replica = {.strategy = s, .index = i, .id = i};
+    lsi_guard guard LSI_GUARDED = {NULL};
     ls_status st = ls_context_open(device, NULL, &c, err);
     int former;
 
@@ -43,11 +45,13 @@ static ls_status call(ls_strategy *s, ls_variable *component, ls_device *device,
         mode.frame = now != NULL ? now->frame : NULL;
         lsi_mode_push(&mode);
         former = lsi_update_id_set(i);
+        guard.what = "the function of an update";
         if (u->fn != NULL) {
             result = u->fn(c, component, args, u->user);
         } else if (u->plain != NULL) {
             result = u->plain(c, args, u->user);
         }
+        guard.what = NULL;
         (void)lsi_update_id_set(former);
         lsi_mode_pop(&mode);
         draws->end = LSI_MAX(draws->end, c->own.position);

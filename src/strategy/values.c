@@ -1,5 +1,16 @@
 /* Values by replica: made by a function, taken apart, and where they belong. */
+#include "base/guard.h"
 #include "strategy/strategy.h"
+
+static ls_status make_one(ls_value_maker fn, const ls_value_context *vc, void *user,
+                          ls_value **out, ls_error *err)
+{
+    lsi_guard guard LSI_GUARDED = {"the function of ls_strategy_values()"};
+    const ls_status st = fn(vc, user, out, err);
+
+    guard.what = NULL;
+    return st;
+}
 
 static ls_status make_each(ls_strategy *s, ls_value_maker fn, void *user, ls_value **out,
                            ls_error *err)
@@ -15,7 +26,7 @@ static ls_status make_each(ls_strategy *s, ls_value_maker fn, void *user, ls_val
     for (size_t i = 0; i < n && st == LS_OK; i++) {
         const ls_value_context vc = {(int)i, s->replicas, s->devices[i]};
 
-        st = fn(&vc, user, &made[i], err);
+        st = make_one(fn, &vc, user, &made[i], err);
         if (st == LS_OK && made[i] == NULL) {
             st = lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                                "values: the function gave nothing for replica %zu", i);
@@ -42,7 +53,7 @@ ls_status ls_strategy_values(ls_strategy *s, ls_value_maker fn, void *user,
         return make_each(s, fn, user, out, err);
     }
     vc.device = s->local > 0 ? s->devices[0] : NULL;
-    return fn(&vc, user, out, err);
+    return make_one(fn, &vc, user, out, err);
 }
 
 static ls_status copies_of(const ls_variable *v, ls_value **out, ls_error *err)
