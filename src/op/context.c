@@ -60,6 +60,8 @@ static void release_tensors(ls_context *c)
 
     c->tensors = NULL;
     c->aliases = NULL;
+    c->naliases = 0;
+    c->alias_slots = 0;
     while (t != NULL) {
         ls_tensor *next = t->next;
 
@@ -165,6 +167,7 @@ void ls_context_close(ls_context *c)
         c->spare = next;
     }
     lsi_free(c->kept);
+    lsi_free(c->alias_table);
     ls_runtime_release(c->runtime);
     lsi_free(c);
 }
@@ -317,6 +320,72 @@ ls_tensor *lsi_context_own(ls_context *c, ls_tensor *t)
     return t;
 }
 
+/* ---- stand-ins for tensors from outside ---- */
+
+enum { FEW_ALIASES = 16 }; // so many are looked through; more have a table
+
+/* The slot of the stand-in for `t`, or the empty one where it belongs. */
+static ls_tensor **alias_slot(const ls_context *c, const ls_tensor *t)
+{
+    const size_t mask = c->alias_slots - 1;
+    size_t i = (size_t)(((uint64_t)(uintptr_t)t * 0x9E3779B97F4A7C15u) >> 32) & mask;
+
+    while (c->alias_table[i] != NULL && c->alias_table[i]->origin != t) {
+        i = (i + 1) & mask;
+    }
+    return &c->alias_table[i];
+}
+
+/*
+ * Puts all stand-ins of the step into a table with room for more; the memory of the
+ * largest one is kept. Without memory there is none, and the list serves.
+ */
+static void build_alias_table(ls_context *c)
+{
+    size_t slots = 4 * FEW_ALIASES;
+
+    while (slots < 3 * c->naliases) {
+        slots *= 2;
+    }
+    if (slots > c->alias_room) {
+        lsi_free(c->alias_table);
+        c->alias_table = lsi_alloc(slots, sizeof(ls_tensor *));
+        c->alias_room = c->alias_table != NULL ? slots : 0;
+    } else {
+        memset(c->alias_table, 0, slots * sizeof(ls_tensor *));
+    }
+    c->alias_slots = c->alias_table != NULL ? slots : 0;
+    for (ls_tensor *a = c->alias_slots > 0 ? c->aliases : NULL; a != NULL; a = a->alias) {
+        *alias_slot(c, a->origin) = a;
+    }
+}
+
+static ls_tensor *find_alias(const ls_context *c, const ls_tensor *t)
+{
+    ls_tensor *alias = c->aliases;
+
+    if (c->alias_slots > 0) {
+        return *alias_slot(c, t);
+    }
+    while (alias != NULL && alias->origin != t) {
+        alias = alias->alias;
+    }
+    return alias;
+}
+
+static void note_alias(ls_context *c, ls_tensor *alias)
+{
+    alias->alias = c->aliases;
+    c->aliases = alias;
+    c->naliases++;
+    if (c->alias_slots > 0) {
+        *alias_slot(c, alias->origin) = alias;
+    }
+    if (c->naliases > LSI_MAX((size_t)FEW_ALIASES, c->alias_slots / 2)) {
+        build_alias_table(c);
+    }
+}
+
 ls_tensor *lsi_context_alias(ls_context *c, ls_tensor *t)
 {
     ls_tensor *alias;
@@ -325,18 +394,16 @@ ls_tensor *lsi_context_alias(ls_context *c, ls_tensor *t)
         return lsi_failed(c) ? NULL : t;
     }
     t = lsi_tensor_origin(t);
-    for (alias = c->aliases; alias != NULL; alias = alias->alias) {
-        if (alias->origin == t) {
-            return alias;
-        }
+    alias = find_alias(c, t);
+    if (alias != NULL) {
+        return alias;
     }
     alias = lsi_context_struct(c);
     if (alias == NULL) {
         return ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for a tensor");
     }
     lsi_tensor_init_alias(alias, t);
-    alias->alias = c->aliases;
-    c->aliases = alias;
+    note_alias(c, alias);
     return alias;
 }
 

@@ -56,9 +56,13 @@ struct ls_context {
     uint16_t recording; /* a bit for each tape that is recording now */
     const char *file;
     int line;
-    ls_tensor *tensors; /* of this step */
-    ls_tensor *spare;   /* to be used again */
-    ls_tensor *aliases; /* stand-ins for tensors from outside */
+    ls_tensor *tensors;      /* of this step */
+    ls_tensor *spare;        /* to be used again */
+    ls_tensor *aliases;      /* stand-ins for tensors from outside */
+    ls_tensor **alias_table; /* the same by their origin, once they are many */
+    size_t naliases;
+    size_t alias_slots; /* of the table that this step uses, a power of two; 0: none */
+    size_t alias_room;  /* slots there are */
     lsi_recorder recorder;
     void *replica;         /* src/replica: whose it is; NULL: nobody's in particular */
     struct lsi_kept *kept; /* what else lives until the step ends */
