@@ -1,0 +1,215 @@
+/*
+ * What a program runs on: one configuration's runtime and strategies, the objects the
+ * program has made so far, and the journal of what it computed.
+ *
+ * Every value in the journal has a bound on the difference that reference and fast
+ * kernels may show: 0 is "the same bits", INFINITY "not compared", because a rounding
+ * difference may have grown by any factor on the way. Thread counts are always compared
+ * bit by bit.
+ */
+#ifndef RANDOM_MACHINE_H
+#define RANDOM_MACHINE_H
+#include "lockstep/lockstep.h"
+#include "ls_test.h"
+#include "program.h"
+
+/*
+ * Operations that draw random numbers are left out until contexts of replicas draw from
+ * streams of their own: 1 puts them in.
+ */
+#define RANDOM_DRAWS 0
+
+enum {
+    MOST_REPLICAS = 4,
+    MOST_TENSORS = 96,
+    MOST_TAPES = 3,
+    MOST_VARIABLES = 8,
+    MOST_OPTIMIZERS = 4,
+    MOST_METRICS = 2,
+    MOST_VALUES = 16,
+    MOST_DATASETS = 16,
+    MOST_ITERATORS = 6
+};
+
+/* How a program is run. */
+typedef enum config { FAST, THREADS, REFERENCE, CONFIGS } config;
+const char *config_name(config k);
+
+typedef enum entry_kind { STATUS, TENSOR, NOTE } entry_kind;
+
+/* One thing a program has shown. */
+typedef struct entry {
+    entry_kind kind;
+    int statement;
+    int replica;    /* -1: the host */
+    bool unsettled; /* of a status: which failure came first is open */
+    ls_status code;
+    ls_dtype dtype;
+    ls_shape shape;
+    size_t offset, bytes; /* in the journal's bytes; of a status: the message */
+    double error;         /* bound on what reference and fast kernels differ by */
+} entry;
+
+typedef struct journal {
+    entry *entries;
+    size_t count, room;
+    char *bytes;
+    size_t used, most;
+} journal;
+
+void journal_put(journal *j, entry e, const void *bytes);
+void journal_append(journal *j, const journal *more);
+void journal_free(journal *j);
+
+/* A tensor of a step. */
+typedef struct held {
+    ls_tensor *t;
+    double error;
+    bool watched; /* by a tape that is open */
+} held;
+
+typedef struct open_tape {
+    ls_tape *tape;
+    bool persistent, spent;
+    double growth; /* bound on what its gradients may differ by; INFINITY: not known */
+} open_tape;
+
+typedef struct variable {
+    ls_variable *v;
+    atomic_int doubt; /* 0: the same bits everywhere; 1: near; 2: not known */
+} variable;
+
+typedef struct optimizer {
+    ls_optimizer *o;
+    atomic_int doubt;
+} optimizer;
+
+typedef struct dataset {
+    ls_dataset *d;
+} dataset;
+
+typedef struct machine machine;
+
+/* A thread of the program: the host's, or one replica's. */
+struct place {
+    machine *m;
+    ls_context *c;
+    int id, count; /* replica and how many */
+    bool host;
+    int differ; /* constants differ: 0 no, 1 by replica */
+    int at;     /* the statement */
+    held tensors[MOST_TENSORS];
+    size_t ntensors;
+    open_tape tapes[MOST_TAPES];
+    size_t ntapes;
+    bool left; /* the replica has ended early */
+    journal log;
+};
+
+struct machine {
+    config k;
+    const program *p;
+    ls_runtime *rt;
+    ls_strategy *s;
+    int replicas;
+    bool odd;           /* replicas may be asked for different things */
+    bool central;       /* replicas share the variables */
+    bool loose;         /* what comes after depends on which replica was how far */
+    atomic_bool racing; /* replicas wrote to a shared variable as they came */
+    place host;
+    place replica[MOST_REPLICAS];
+    size_t begin, end; /* the statements replicas run */
+    variable variables[MOST_VARIABLES];
+    size_t nvariables;
+    optimizer optimizers[MOST_OPTIMIZERS];
+    size_t noptimizers;
+    ls_metric *metrics[MOST_METRICS];
+    size_t nmetrics;
+    ls_value *values[MOST_VALUES];
+    size_t nvalues;
+    ls_dataset *datasets[MOST_DATASETS];
+    size_t ndatasets;
+    struct {
+        ls_dataset *d; /* what it iterates over */
+        ls_iterator *it;
+    } iterators[MOST_ITERATORS];
+    size_t niterators;
+    struct {
+        ls_dist_dataset *d;
+        ls_dist_iterator *it;
+    } distributed[MOST_ITERATORS];
+    size_t ndistributed;
+    journal log;
+    size_t failures;     /* calls that reported one */
+    char complaint[600]; /* what was wrong apart from values; "": nothing */
+};
+
+/* Runs `p` as `k` says; the machine holds journal and complaint until machine_free(). */
+machine *machine_run(const program *p, config k);
+void machine_free(machine *m);
+
+/* Lets go of the runtimes and strategies that runs share. */
+void machine_forget_all(void);
+
+/* Where the program is, for a watchdog: "seed 5 threads: host at 3, ...". */
+size_t machine_progress(char *buf, size_t size);
+
+/* Shows the failures that a program was told of. */
+void machine_explain(const machine *m, FILE *to);
+
+/* What both machines have computed differs: false, and says how. */
+bool machine_compare(const machine *a, const machine *b, char *why, size_t size);
+
+/* Says that something is wrong with the library; the first one is kept. */
+void complain(machine *m, const char *fmt, ...) LS_PRINTF(2, 3);
+
+/* A call has ended: a failure has a message, and notes it in the journal. */
+void ended(place *at, ls_status st, const ls_error *err);
+
+/* ---- for the verbs ---- */
+
+/* Puts a tensor of the step into the pool and the journal; NULL: nothing happens. */
+void keep(place *at, ls_tensor *t, double error);
+
+/* The same without the pool: a tensor that is the host's. */
+void show(place *at, ls_tensor *t, double error);
+void show_value(place *at, const ls_value *v, double error);
+
+/* The k-th tensor of the pool, counted modulo; NULL: the pool is empty or k is -1. */
+held *tensor_at(place *at, int64_t k);
+
+/* The k-th one that is floating. A fresh one if there is none. */
+held float_at(place *at, int64_t k, int64_t seed);
+
+/*
+ * A tensor of this dtype and shape: the k-th of those in the pool; a fresh one if k is 0
+ * or there is none; any tensor at all if k is negative.
+ */
+held like_at(place *at, int64_t k, ls_dtype dtype, const ls_shape *shape, int64_t seed);
+ls_tensor *fresh(place *at, ls_dtype dtype, const ls_shape *shape, int64_t seed);
+
+/* A tensor of the host with values of a seed; NULL after a failure. */
+ls_tensor *host_tensor(machine *m, ls_dtype dtype, const ls_shape *shape, int64_t seed);
+
+/* A replica is about to write to a variable. */
+void note_write(place *at, const ls_variable *v);
+
+/* This replica is the one that does something else. */
+bool is_odd(place *at, const statement *s);
+
+/* The k-th variable, counted modulo; NULL: there is none. */
+variable *variable_at(place *at, int64_t k);
+ls_value *value_at(place *at, int64_t k);
+void give_value(place *at, ls_value *v); /* takes the reference over */
+
+/* Numbers as a program has them: dtypes by index, sizes. */
+ls_dtype dtype_of(int64_t k);
+ls_shape shape_of(const statement *s);
+int64_t size_of(int64_t k);
+
+double epsilon_of(ls_dtype dtype);
+double largest_of(const ls_tensor *t);
+
+/* Runs the statements from `m->begin` on in a replica (or the host). */
+void run_statement(place *at, size_t i);
+#endif

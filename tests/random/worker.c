@@ -1,0 +1,157 @@
+#include "worker.h"
+
+#include "machine.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
+enum { SECONDS = SANITIZED ? 60 : 20, MOST_BYTES = 64 << 20, FILLED = 4096 };
+
+/* A program that does not end says where it is and ends the process. */
+static void give_up(int signal_number)
+{
+    static const char hang[] =
+        "\ndid not end: seed, configuration, statements of replicas 0 to 3 and host: ";
+    char where[200];
+    const size_t n = machine_progress(where, sizeof where - 1);
+
+    (void)signal_number;
+    where[n] = '\n';
+    if (write(STDERR_FILENO, hang, sizeof hang - 1) < 0 ||
+        write(STDERR_FILENO, where, n + 1) < 0) {
+        _exit(EXIT_HANG); // nobody listens: the status has to do
+    }
+    _exit(EXIT_HANG);
+}
+
+/* Refuses more than a program can need. Memory is not zero unless it is asked to be. */
+static void *limited_alloc(size_t size, size_t align, void *user)
+{
+    void *ptr = NULL;
+
+    (void)user;
+    if (size > MOST_BYTES || posix_memalign(&ptr, align < 16 ? 16 : align, size) != 0) {
+        return NULL;
+    }
+    if (!SANITIZED) {
+        memset(ptr, 0xa5, LSI_MIN(size, (size_t)FILLED));
+    }
+    return ptr;
+}
+
+static void limited_free(void *ptr, void *user)
+{
+    (void)user;
+    free(ptr);
+}
+
+static void say_nothing(ls_log_level level, const char *line, void *user)
+{
+    (void)level;
+    (void)line;
+    (void)user;
+}
+
+static void begin(void)
+{
+    struct sigaction action = {.sa_handler = give_up};
+
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGALRM, &action, NULL);
+    ls_log_set(LS_LOG_ERROR, say_nothing, NULL);
+    LST_OK(ls_allocator_set(limited_alloc, limited_free, NULL, NULL));
+}
+
+/* What programs came to, so that a test which only ever fails early is noticed. */
+struct tally {
+    uint64_t well;   /* programs without any failure */
+    uint64_t values; /* in their journals */
+};
+
+/* Runs the program in every configuration; false: `why` says what is wrong. */
+static bool run_program(const program *p, struct tally *t, char *why, size_t size)
+{
+    machine *m[CONFIGS] = {NULL};
+    bool fine = true;
+
+    (void)alarm(SECONDS);
+    for (int k = 0; k < CONFIGS && fine; k++) {
+        m[k] = machine_run(p, (config)k);
+        if (m[k]->complaint[0] != '\0') {
+            (void)snprintf(why, size, "%s: %s", config_name((config)k), m[k]->complaint);
+            fine = false;
+        }
+    }
+    fine = fine && machine_compare(m[FAST], m[THREADS], why, size) &&
+           machine_compare(m[FAST], m[REFERENCE], why, size);
+    t->well += m[FAST]->failures == 0;
+    t->values += m[FAST]->log.count;
+    for (int k = 0; k < CONFIGS; k++) {
+        if (m[k] != NULL) {
+            machine_free(m[k]);
+        }
+    }
+    (void)alarm(0);
+    return fine;
+}
+
+int work_seeds(uint64_t first, uint64_t count)
+{
+    static program p;
+    struct tally t = {0, 0};
+    char why[2000];
+
+    begin();
+    for (uint64_t seed = first; seed - first < count; seed++) {
+        printf("@%llu\n", (unsigned long long)seed);
+        (void)fflush(stdout);
+        program_generate(seed, &p);
+        if (!run_program(&p, &t, why, sizeof why)) {
+            printf("%s\n", why);
+            (void)fflush(stdout);
+            return EXIT_WRONG;
+        }
+    }
+    machine_forget_all();
+    printf("@0 %llu %llu\n", (unsigned long long)t.well, (unsigned long long)t.values);
+    return atomic_load(&lst_failures) == 0 ? 0 : EXIT_WRONG;
+}
+
+static bool explain(const program *p, struct tally *t, char *why, size_t size)
+{
+    machine *m = machine_run(p, FAST);
+
+    machine_explain(m, stdout);
+    machine_free(m);
+    return run_program(p, t, why, size);
+}
+
+int work_file(const char *name)
+{
+    static program p;
+    struct tally t = {0, 0};
+    char why[2000];
+    FILE *f = fopen(name, "r");
+
+    if (f == NULL || !program_read(f, name, &p)) {
+        (void)fprintf(stderr, "%s cannot be read\n", name);
+        if (f != NULL) {
+            (void)fclose(f);
+        }
+        return 2;
+    }
+    (void)fclose(f);
+    begin();
+    if (!explain(&p, &t, why, sizeof why)) {
+        printf("%s\n", why);
+        return EXIT_WRONG;
+    }
+    machine_forget_all();
+    return atomic_load(&lst_failures) == 0 ? 0 : EXIT_WRONG;
+}
