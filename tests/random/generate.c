@@ -50,7 +50,7 @@ static int64_t draw_rank(struct drawing *d)
 
 static int64_t draw_dim(struct drawing *d)
 {
-    return one_in(d, 25) ? PICK(d, 0, 17, 8) : PICK(d, 3, 3, 3, 4, 4, 2, 1, 5);
+    return one_in(d, 14) ? PICK(d, 0, 17, 8, 40) : PICK(d, 3, 3, 3, 4, 4, 2, 1, 5);
 }
 
 static int64_t draw_axis(struct drawing *d)
@@ -79,7 +79,7 @@ static int64_t draw_bind(struct drawing *d)
 
 static int64_t draw_odd(struct drawing *d)
 {
-    return d->wild && one_in(d, 7) ? PICK(d, 1, 2, 3, 1, -1, -2) : 0;
+    return d->wild && one_in(d, 6) ? PICK(d, 1, 2, 3, 1, 2, -1) : 0;
 }
 
 static int64_t draw_wild(struct drawing *d)
@@ -148,12 +148,22 @@ static int64_t draw_sync(struct drawing *d)
 
 static int64_t draw_aggregation(struct drawing *d)
 {
-    return PICK(d, 0, 1, 1, 2, 3);
+    return d->wild ? PICK(d, 0, 1, 2, 3) : PICK(d, 0, 1, 1, 1, 2, 2, 3, 3);
 }
 
 static int64_t draw_differ(struct drawing *d)
 {
     return one_in(d, d->wild ? 3 : 12) ? 2 : PICK(d, 0, 1, 1);
+}
+
+static int64_t draw_along(struct drawing *d)
+{
+    return d->wild ? PICK(d, 0, 0, 1, 2, -1, 7) : PICK(d, 0, 0, 0, 0, 1);
+}
+
+static int64_t draw_predicate(struct drawing *d)
+{
+    return d->wild ? PICK(d, 0, 1, 2, 3, 4) : PICK(d, 0, 0, 1, 2);
 }
 
 static int64_t draw_few(struct drawing *d)
@@ -180,20 +190,21 @@ static const struct rule {
     const char *name;
     int64_t (*draw)(struct drawing *d);
 } RULES[] = {
-    {"dtype", draw_dtype},     {"real", draw_real},     {"rank", draw_rank},
-    {"d0", draw_dim},          {"d1", draw_dim},        {"d2", draw_dim},
-    {"axis", draw_axis},       {"t", draw_tensor},      {"t2", draw_tensor},
-    {"from", draw_bind},       {"from2", draw_bind},    {"u0", draw_use},
-    {"u1", draw_use},          {"u2", draw_use},        {"u3", draw_use},
-    {"bind", draw_bind},       {"odd", draw_odd},       {"wild", draw_wild},
-    {"outside", draw_wild},    {"wrong", draw_wrong},   {"missing", draw_seldom},
-    {"sparse", draw_seldom},   {"clip", draw_clip},     {"by", draw_algorithm},
-    {"fn", draw_fn},           {"size", draw_size},     {"more", draw_size},
-    {"count", draw_count},     {"index", draw_index},   {"begin", draw_begin},
-    {"step", draw_step},       {"seed", draw_seed},     {"d", draw_dataset},
-    {"d2", draw_dataset},      {"length", draw_length}, {"whole", draw_seldom},
-    {"stateful", draw_seldom}, {"sync", draw_sync},     {"agg", draw_aggregation},
-    {"differ", draw_differ},
+    {"dtype", draw_dtype},   {"real", draw_real},     {"rank", draw_rank},
+    {"d0", draw_dim},        {"d1", draw_dim},        {"d2", draw_dim},
+    {"axis", draw_axis},     {"t", draw_tensor},      {"t2", draw_tensor},
+    {"from", draw_bind},     {"from2", draw_bind},    {"u0", draw_use},
+    {"u1", draw_use},        {"u2", draw_use},        {"u3", draw_use},
+    {"bind", draw_bind},     {"odd", draw_odd},       {"wild", draw_wild},
+    {"outside", draw_wild},  {"wrong", draw_wrong},   {"missing", draw_seldom},
+    {"sparse", draw_seldom}, {"clip", draw_clip},     {"by", draw_algorithm},
+    {"fn", draw_fn},         {"size", draw_size},     {"more", draw_size},
+    {"count", draw_count},   {"index", draw_index},   {"begin", draw_begin},
+    {"step", draw_step},     {"seed", draw_seed},     {"d", draw_dataset},
+    {"d2", draw_dataset},    {"length", draw_length}, {"whole", draw_seldom},
+    {"stateful", draw_wild}, {"sync", draw_sync},     {"agg", draw_aggregation},
+    {"differ", draw_differ}, {"along", draw_along},   {"pred", draw_predicate},
+    {"each", draw_wild},
 };
 
 static int64_t draw_number(struct drawing *d, const char *name, size_t length)
@@ -275,6 +286,21 @@ static void draw_op(struct drawing *d, statement *s)
 
 /* ---- statements ---- */
 
+/* Combinations that a variable can have: text cannot change, whole numbers have no mean.
+ */
+static void settle_variable(statement *s)
+{
+    int64_t *dtype = &s->n[0], *sync = &s->n[5], *aggregation = &s->n[6];
+
+    *dtype = dtype_of(*dtype) == LS_STRING ? 0 : *dtype;
+    if (epsilon_of(dtype_of(*dtype)) == 0 && *aggregation == LS_AGGREGATE_MEAN) {
+        *aggregation = LS_AGGREGATE_ONLY_FIRST_REPLICA;
+    }
+    if (*sync == LS_SYNC_ON_READ && *aggregation == LS_AGGREGATE_NONE) {
+        *aggregation = LS_AGGREGATE_ONLY_FIRST_REPLICA;
+    }
+}
+
 static statement *add(struct drawing *d, const verb *v)
 {
     statement *s;
@@ -297,6 +323,8 @@ static statement *add(struct drawing *d, const verb *v)
     }
     if (strcmp(v->name, "op") == 0) {
         draw_op(d, s);
+    } else if (strcmp(v->name, "var") == 0 && !d->wild) {
+        settle_variable(s);
     }
     return s;
 }
@@ -381,7 +409,7 @@ static void add_block(struct drawing *d)
 /* What training needs to begin with, and to be looked at in the end. */
 static void add_variables(struct drawing *d)
 {
-    const uint64_t n = 1 + below(d, 4);
+    const uint64_t n = 2 + below(d, 3);
 
     for (uint64_t i = 0; i < n; i++) {
         (void)add_named(d, "var");
@@ -402,7 +430,7 @@ void program_generate(uint64_t seed, program *out)
     memset(out, 0, sizeof *out);
     out->seed = seed;
     d.theme = (theme)themes[below(&d, sizeof themes)];
-    d.wild = one_in(&d, 4);
+    d.wild = one_in(&d, 3);
     (void)add_named(&d, "setup");
     if (d.theme == TRAIN || d.theme == MIXED) {
         add_variables(&d);

@@ -368,11 +368,18 @@ bool is_odd(place *at, const statement *s)
     return odd > 0 && at->count > 1 && at->id == (int)(odd % at->count);
 }
 
-void note_write(place *at, const ls_variable *v)
+bool may_write(place *at, const ls_variable *v, bool met)
 {
-    if (at->m->central && !at->host && ls_variable_aggregation(v) == LS_AGGREGATE_NONE) {
+    if (at->host || at->count == 1) {
+        return true;
+    }
+    if (!ls_strategy_created(at->m->s, v)) {
+        return false;
+    }
+    if (at->m->central && (!met || ls_variable_aggregation(v) == LS_AGGREGATE_NONE)) {
         atomic_store(&at->m->racing, true);
     }
+    return true;
 }
 
 variable *variable_at(place *at, int64_t k)
@@ -386,6 +393,14 @@ ls_value *value_at(place *at, int64_t k)
 {
     machine *m = at->m;
 
+    // Mostly one that has a part for each replica.
+    for (size_t i = 0; i < m->nvalues && k >= 0; i++) {
+        ls_value *v = m->values[((uint64_t)k + i) % m->nvalues];
+
+        if (ls_value_kind_of(v) == LS_VALUE_PER_REPLICA) {
+            return v;
+        }
+    }
     return m->nvalues == 0 ? NULL : m->values[(uint64_t)k % m->nvalues];
 }
 

@@ -191,8 +191,11 @@ ls_tensor *fresh(place *at, ls_dtype dtype, const ls_shape *shape, int64_t seed)
 /* A tensor of the host with values of a seed; NULL after a failure. */
 ls_tensor *host_tensor(machine *m, ls_dtype dtype, const ls_shape *shape, int64_t seed);
 
-/* A replica is about to write to a variable. */
-void note_write(place *at, const ls_variable *v);
+/*
+ * A replica is about to write to a variable; `met`: the aggregation brings replicas
+ * together. False: it is not to, because the variable is no business of the strategy.
+ */
+bool may_write(place *at, const ls_variable *v, bool met);
 
 /* This replica is the one that does something else. */
 bool is_odd(place *at, const statement *s);

@@ -19,7 +19,7 @@
 #include <glob.h>
 #include <unistd.h>
 
-enum { BATCH = 200, TRIES = 400, MOST_FAILURES = 10, REPORT = 20000 };
+enum { BATCH = 200, SHORTEN_MS = 60000, MOST_FAILURES = 10, REPORT = 20000 };
 
 static char self[4096];
 
@@ -161,12 +161,13 @@ static void report(uint64_t seed, const struct child *first)
     program_generate(seed, &p);
     printf("not ok - seed %llu ends with %d\n%s", (unsigned long long)seed, first->code,
            first->said);
+    (void)fflush(stdout);
     if (fd < 0) {
         return;
     }
     (void)close(fd);
     if (fails_alike(&p, &w)) {
-        program_shorten(&p, fails_alike, &w, TRIES);
+        program_shorten(&p, fails_alike, &w, lsi_deadline_in_ms(SHORTEN_MS));
         (void)fails_alike(&p, &w);
         printf("# the shortest program that still fails (seed %llu):\n",
                (unsigned long long)seed);

@@ -5,18 +5,14 @@
 struct shortening {
     fails_fn fails;
     void *user;
-    int tries;
+    lsi_deadline deadline;
     program *best, *trial;
 };
 
 /* The trial takes the place of the best one if it still fails. */
 static bool try(struct shortening *s)
 {
-    if (s->tries <= 0) {
-        return false;
-    }
-    s->tries--;
-    if (!s->fails(s->trial, s->user)) {
+    if (lsi_deadline_passed(s->deadline) || !s->fails(s->trial, s->user)) {
         return false;
     }
     *s->best = *s->trial;
@@ -65,10 +61,10 @@ static bool zero_numbers(struct shortening *s)
     return any;
 }
 
-void program_shorten(program *p, fails_fn fails, void *user, int tries)
+void program_shorten(program *p, fails_fn fails, void *user, lsi_deadline deadline)
 {
     program *trial = malloc(sizeof *trial);
-    struct shortening s = {fails, user, tries, p, trial};
+    struct shortening s = {fails, user, deadline, p, trial};
 
     if (trial == NULL) {
         return;

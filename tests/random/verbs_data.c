@@ -6,7 +6,9 @@ static const int KINDS[] = {0, 1, 2, 3, 4, 5, 6, 7};
 
 static void *kind_of(const statement *s)
 {
-    return (void *)(uintptr_t)&KINDS[(uint64_t)number(s, "fn") % LSI_COUNT_OF(KINDS)];
+    const int64_t k = number(s, "fn") + number(s, "pred");
+
+    return (void *)(uintptr_t)&KINDS[(uint64_t)k % LSI_COUNT_OF(KINDS)];
 }
 
 /* The first tensor of an element; NULL: it has none. */
@@ -107,7 +109,8 @@ static ls_dataset *dataset_of_element(ls_value *element, void *user)
     case 1:
         return ls_dataset_range(0, first_number(element) % 4, 1);
     case 2:
-        return ls_dataset_slices(element);
+        return ls_tensor_ndim(first_tensor(element)) == 0 ? ls_dataset_range(0, 2, 1)
+                                                          : ls_dataset_slices(element);
     case 3:
         return first_number(element) == 2 ? ls_dataset_failed(LS_NOT_FOUND, "none for 2")
                                           : ls_dataset_tensors(element);
@@ -171,7 +174,12 @@ static void run_range(place *at, const statement *s)
 
 static void run_slices(place *at, const statement *s)
 {
-    const ls_shape shape = shape_of(s);
+    ls_shape shape = shape_of(s);
+    const bool rows = number(s, "whole") == 0;
+
+    if (rows && shape.ndim == 0 && number(s, "wild") == 0) {
+        shape.ndim = 1;
+    }
     ls_tensor *t =
         host_tensor(at->m, dtype_of(number(s, "dtype")), &shape, number(s, "seed"));
     ls_error err = LS_ERROR_INIT;
@@ -181,8 +189,7 @@ static void run_slices(place *at, const statement *s)
         ls_value_tuple((ls_value *[]){v, v}, 2, &both, &err) == LS_OK) {
         ls_value *element = number(s, "pair") == 1 ? both : v;
 
-        give_dataset(at, number(s, "whole") == 1 ? ls_dataset_tensors(element)
-                                                 : ls_dataset_slices(element));
+        give_dataset(at, rows ? ls_dataset_slices(element) : ls_dataset_tensors(element));
     }
     ls_value_release(both);
     ls_value_release(v);
@@ -245,6 +252,10 @@ static void run_batch(place *at, const statement *s)
     default:
         d = ls_dataset_window(d, size, number(s, "more"), 1 + number(s, "stride"),
                               number(s, "drop") == 1);
+        if (!wild) {
+            d = ls_dataset_flat_map(d, dataset_of_element, (void *)(uintptr_t)&KINDS[0],
+                                    NULL);
+        }
         break;
     }
     give_dataset(at, d);
@@ -356,12 +367,12 @@ static void run_several(place *at, const statement *s)
 const verb verbs_data[] = {
     {"range", "begin length step", run_range, IN_HOST, {0, 0, 10, 3}},
     {"slices",
-     "dtype rank d0 d1 d2 pair:2 whole seed",
+     "dtype rank d0 d1 d2 pair:2 whole wild seed",
      run_slices,
      IN_HOST,
      {0, 0, 8, 3}},
     {"map", "d fn:8 parallel:4 stateful", run_map, IN_HOST, {0, 0, 10, 2}},
-    {"filter", "d fn", run_filter, IN_HOST, {0, 0, 5, 1}},
+    {"filter", "d pred", run_filter, IN_HOST, {0, 0, 5, 1}},
     {"interleave",
      "d fn:5 cycle:4 block:3 parallel:4 flat:2",
      run_interleave,

@@ -185,13 +185,13 @@ static void run_values(place *at, const statement *s)
                                number(s, "differ"), number(s, "seed")));
 }
 
-/* A result of the host. */
-static void took(place *at, ls_status st, const ls_error *err, ls_value *out)
+/* A result of the host; by its address, for the call is an argument beside it. */
+static void took(place *at, ls_status st, const ls_error *err, ls_value *const *out)
 {
     ended(at, st, err);
     if (st == LS_OK) {
-        show_value(at, out, INFINITY);
-        give_value(at, out);
+        show_value(at, *out, INFINITY);
+        give_value(at, *out);
     }
 }
 
@@ -205,7 +205,7 @@ static void run_reduce(place *at, const statement *s)
         took(at,
              ls_strategy_reduce(at->m->s, (ls_reduce)number(s, "op"), v,
                                 axis == 0 ? LS_NO_AXIS : (int)axis - 1, &out, &err),
-             &err, out);
+             &err, &out);
     }
 }
 
@@ -215,8 +215,8 @@ static void run_gather(place *at, const statement *s)
     ls_error err = LS_ERROR_INIT;
 
     if (v != NULL) {
-        took(at, ls_strategy_gather(at->m->s, v, (int)number(s, "axis"), &out, &err),
-             &err, out);
+        took(at, ls_strategy_gather(at->m->s, v, (int)number(s, "along"), &out, &err),
+             &err, &out);
     }
 }
 
@@ -226,7 +226,7 @@ static void run_local(place *at, const statement *s)
     ls_error err = LS_ERROR_INIT;
 
     if (v != NULL) {
-        took(at, ls_strategy_local_results(at->m->s, v, &out, &err), &err, out);
+        took(at, ls_strategy_local_results(at->m->s, v, &out, &err), &err, &out);
     }
 }
 
@@ -256,7 +256,7 @@ static void run_reduce_to(place *at, const statement *s)
         took(at,
              ls_strategy_reduce_to(at->m->s, (ls_reduce)number(s, "op"), v, to, NULL,
                                    &out, &err),
-             &err, out);
+             &err, &out);
     }
     ls_value_release(to);
 }
@@ -272,8 +272,8 @@ static void run_batch_reduce_to(place *at, const statement *s)
         const ls_status st = ls_strategy_batch_reduce_to(
             at->m->s, (ls_reduce)number(s, "op"), v, to, 2, NULL, out, &err);
 
-        took(at, st, &err, out[0]);
-        took(at, st, &err, out[1]);
+        took(at, st, &err, &out[0]);
+        took(at, st, &err, &out[1]);
     }
     ls_value_release(to[0]);
     ls_value_release(to[1]);
@@ -287,7 +287,7 @@ static void run_broadcast_to(place *at, const statement *s)
     ls_error err = LS_ERROR_INIT;
 
     if (to != NULL && ls_value_tensor(t, &v, &err) == LS_OK) {
-        took(at, ls_strategy_broadcast_to(at->m->s, v, to, &out, &err), &err, out);
+        took(at, ls_strategy_broadcast_to(at->m->s, v, to, &out, &err), &err, &out);
     }
     ls_value_release(v);
     ls_value_release(to);
@@ -318,7 +318,7 @@ static void run_cross(place *at, const statement *s)
         took(at,
              ls_cross_device_reduce(x, (ls_reduce)number(s, "op"), v, to, NULL, &out,
                                     &err),
-             &err, out);
+             &err, &out);
     }
     ls_cross_device_release(x);
     ls_value_release(to);
@@ -356,7 +356,7 @@ static void run_update(place *at, const statement *s)
     took(at,
          ls_strategy_update(at->m->s, v->v, change, args, NULL, number(s, "group") == 1,
                             &out, &err),
-         &err, out);
+         &err, &out);
     ls_value_release(args);
 }
 
@@ -366,12 +366,12 @@ const verb verbs_host[] = {
     {"end", "ret:4", run_nothing, BLOCK, {0, 0, 0, 0}},
     {"values", "dtype rank d0 d1 d2 differ seed", run_values, IN_HOST, {0, 2, 0, 3}},
     {"reduce", "x op:2 axis", run_reduce, IN_HOST, {0, 2, 0, 3}},
-    {"gather", "x axis", run_gather, IN_HOST, {0, 2, 0, 2}},
+    {"gather", "x along", run_gather, IN_HOST, {0, 2, 0, 2}},
     {"local_results", "x", run_local, IN_HOST, {0, 1, 0, 1}},
     {"reduce_to", "x op:2 to:6", run_reduce_to, IN_HOST, {0, 2, 0, 2}},
     {"batch_reduce_to", "x y op:2 to:6", run_batch_reduce_to, IN_HOST, {0, 1, 0, 1}},
     {"broadcast_to", "to:6 seed", run_broadcast_to, IN_HOST, {0, 1, 0, 1}},
     {"cross_device", "kind:3 packs:4 x op:2 to:6", run_cross, IN_HOST, {0, 2, 0, 2}},
-    {"update", "v each:2 group:2 seed", run_update, IN_HOST, {0, 2, 0, 1}},
+    {"update", "v each group:2 seed", run_update, IN_HOST, {0, 2, 0, 1}},
 };
 const size_t count_host = LSI_COUNT_OF(verbs_host);

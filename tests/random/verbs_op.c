@@ -289,7 +289,8 @@ static void run_split(place *at, const statement *s)
 {
     const held h = float_at(at, number(s, "t"), number(s, "seed"));
     const int axis = (int)number(s, "axis");
-    const int64_t all = h.t == NULL ? 0 : ls_tensor_dim(h.t, 0);
+    const int64_t all =
+        h.t == NULL || axis >= ls_tensor_ndim(h.t) ? 0 : ls_tensor_dim(h.t, axis);
     const int64_t sizes[] = {all / 2, all - all / 2};
     ls_tensor *out[2] = {NULL};
 

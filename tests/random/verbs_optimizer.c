@@ -133,6 +133,25 @@ static ls_tensor *sparse_gradient(place *at, const variable *v, int64_t seed)
     return ls_adopt(at->c, out);
 }
 
+static variable *chosen(place *at, const statement *s, int64_t first, int64_t i)
+{
+    return number(s, "wild") != 0 ? variable_at(at, first + i)
+                                  : float_variable(at, first, i);
+}
+
+/* The odd replica hands over variables of which one is not that of the others. */
+static bool differently_chosen(place *at, const statement *s, int64_t n)
+{
+    const int64_t v = number(s, "v");
+
+    for (int64_t i = 0; i < n; i++) {
+        if (chosen(at, s, v, i) != chosen(at, s, v + 1, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void run_apply(place *at, const statement *s)
 {
     optimizer *o = optimizer_at(at, number(s, "o"));
@@ -146,11 +165,10 @@ static void run_apply(place *at, const statement *s)
         return;
     }
     for (int64_t i = 0; i < n && i < 3; i++) {
-        variable *v = number(s, "wild") != 0 ? variable_at(at, first + i)
-                                             : float_variable(at, first, i);
+        variable *v = chosen(at, s, first, i);
         ls_shape shape;
 
-        if (v == NULL) {
+        if (v == NULL || !may_write(at, v->v, true)) {
             break;
         }
         shape = ls_variable_shape(v->v);
@@ -158,7 +176,7 @@ static void run_apply(place *at, const statement *s)
         if (number(s, "sparse") == i + 1) {
             grads[used] = sparse_gradient(at, v, number(s, "seed"));
             note_step(o, v, 0);
-        } else if (missing != i + 1) {
+        } else if (missing != i + 1 || (n == 1 && number(s, "wild") == 0)) {
             const held h = like_at(at, number(s, "t"), ls_variable_dtype(v->v), &shape,
                                    number(s, "seed") + i);
 
@@ -168,15 +186,21 @@ static void run_apply(place *at, const statement *s)
         used++;
     }
     ls_optimizer_apply(at->c, o->o, grads, vars, used);
+    if (number(s, "odd") > 0 && at->count > 1 && used > 0 &&
+        differently_chosen(at, s, (int64_t)used) &&
+        ls_context_status(at->c, NULL) == LS_OK) {
+        complain(at->m, "statement %d: replicas update different variables", at->at + 1);
+    }
 }
 
 static void run_minimize(place *at, const statement *s)
 {
     optimizer *o = optimizer_at(at, number(s, "o"));
-    const held loss = float_at(at, number(s, "t"), 1);
+    held loss = float_at(at, number(s, "t"), 1);
     variable *v = float_variable(at, number(s, "v") + is_odd(at, s), 0);
 
-    if (o == NULL || v == NULL || at->ntapes == 0 || lsi_failed(at->c)) {
+    if (o == NULL || v == NULL || at->ntapes == 0 || lsi_failed(at->c) ||
+        !may_write(at, v->v, true)) {
         return;
     }
     open_tape *tape = &at->tapes[at->ntapes - 1];
@@ -185,6 +209,11 @@ static void run_minimize(place *at, const statement *s)
     }
     tape->spent = true;
     note_step(o, v, INFINITY);
+    if (number(s, "wild") == 0) { // one that depends on the variable
+        ls_tensor *x = ls_read(at->c, v->v);
+
+        loss.t = ls_sum(at->c, ls_square(at->c, x), NULL, 0, false);
+    }
     ls_optimizer_minimize(at->c, o->o, tape->tape, loss.t, &v->v, 1);
 }
 
@@ -207,7 +236,8 @@ static void run_slot(place *at, const statement *s)
         ended(at, st, &err);
         if (st == LS_OK) {
             const double near =
-                2000 * epsilon_of(ls_tensor_dtype(t)) * LSI_MAX(1.0, largest_of(t));
+                2000 * LSI_MAX(epsilon_of(LS_F32), epsilon_of(ls_tensor_dtype(t))) *
+                LSI_MAX(1.0, largest_of(t));
 
             show(at, t, atomic_load(&o->doubt) == 0 ? near : INFINITY);
             ls_tensor_release(t);
@@ -284,7 +314,7 @@ const verb verbs_optimizer[] = {
      IN_HOST,
      {0, 5, 0, 3}},
     {"apply", "o v n:3 t missing sparse wild seed odd", run_apply, IN_STEP, {0, 9, 0, 4}},
-    {"minimize", "o v t odd", run_minimize, IN_STEP, {0, 5, 0, 2}},
+    {"minimize", "o v t wild odd", run_minimize, IN_STEP, {0, 5, 0, 2}},
     {"slot", "o v slower:2", run_slot, IN_HOST, {0, 3, 0, 1}},
     {"metric", "", run_metric, IN_HOST, {0, 2, 0, 1}},
     {"metric_add", "m t how:4 seed", run_metric_add, IN_STEP, {0, 2, 0, 2}},

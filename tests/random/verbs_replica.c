@@ -29,7 +29,7 @@ static void run_all_reduce(place *at, const statement *s)
 static void run_all_gather(place *at, const statement *s)
 {
     const held h = any_at(at, number(s, "t") + is_odd(at, s), number(s, "seed"));
-    ls_tensor *t = ls_all_gather(at->c, h.t, (int)number(s, "axis"));
+    ls_tensor *t = ls_all_gather(at->c, h.t, (int)number(s, "along"));
 
     // Replicas may have chosen tensors of which another one is in doubt.
     keep(at, t, h.error != 0 || at->m->odd ? INFINITY : 0);
@@ -90,7 +90,7 @@ static void run_all_gather_value(place *at, const statement *s)
     bool doubtful;
     ls_value *v = structure(at, s, &doubtful);
 
-    keep_all(at, ls_all_gather_value(at->c, v, (int)number(s, "axis"), &o),
+    keep_all(at, ls_all_gather_value(at->c, v, (int)number(s, "along"), &o),
              doubtful || at->m->odd ? INFINITY : 0);
 }
 
@@ -167,7 +167,7 @@ static ls_value *merge(ls_context *cross, ls_strategy *s, ls_value *args, void *
         st = ls_strategy_reduce(s, LS_SUM, args, LS_NO_AXIS, &out, &err);
         return taken(cross, st, &err, out);
     case 2:
-        st = ls_strategy_gather(s, args, (int)number(m->s, "axis"), &out, &err);
+        st = ls_strategy_gather(s, args, (int)number(m->s, "along"), &out, &err);
         return taken(cross, st, &err, out);
     case 3:
         (void)ls_context_fail(cross, LS_UNAVAILABLE, "the merge function gives up");
@@ -195,13 +195,12 @@ static void run_update(place *at, const statement *s)
     ls_shape shape;
     held h;
 
-    if (v == NULL) {
+    if (v == NULL || !may_write(at, v->v, false)) {
         return;
     }
     shape = ls_variable_shape(v->v);
     h = like_at(at, number(s, "t"), ls_variable_dtype(v->v), &shape, number(s, "seed"));
     atomic_store(&v->doubt, 2);
-    note_write(at, v->v);
     keep_all(at, ls_replica_update(at->c, v->v, add_one, ls_value_of(at->c, h.t), NULL),
              INFINITY);
 }
@@ -211,14 +210,14 @@ static void run_update(place *at, const statement *s)
 static void run_loss(place *at, const statement *s)
 {
     const held h = float_at(at, number(s, "t"), number(s, "seed"));
-    const int64_t batch[] = {LS_BATCH_OF_REPLICAS, 8, 0, -3};
+    const int64_t batch[] = {LS_BATCH_OF_REPLICAS, 8, 0, 3};
 
     if (number(s, "how") == 4) {
         keep(at, ls_scale_regularization_loss(at->c, h.t), INFINITY);
     } else {
         keep(at,
              ls_average_loss(at->c, h.t, number(s, "weighted") == 1 ? h.t : NULL,
-                             batch[number(s, "how") % 4]),
+                             number(s, "wild") != 0 ? -3 : batch[number(s, "how") % 4]),
              INFINITY);
     }
 }
@@ -247,20 +246,20 @@ static void run_id(place *at, const statement *s)
 
 const verb verbs_replica[] = {
     {"all_reduce", "op:2 t seed odd", run_all_reduce, IN_STEP, {1, 5, 1, 4}},
-    {"all_gather", "t axis seed odd", run_all_gather, IN_STEP, {1, 3, 1, 3}},
+    {"all_gather", "t along seed odd", run_all_gather, IN_STEP, {1, 3, 1, 3}},
     {"all_reduce_value",
      "op:2 t t2 how:15 by alone:2 seed odd",
      run_all_reduce_value,
      IN_STEP,
      {0, 3, 0, 3}},
     {"all_gather_value",
-     "t t2 axis how:15 by alone:2 seed odd",
+     "t t2 along how:15 by alone:2 seed odd",
      run_all_gather_value,
      IN_STEP,
      {0, 2, 0, 2}},
-    {"merge", "fn v t axis seed odd", run_merge, IN_STEP, {0, 5, 0, 4}},
+    {"merge", "fn v t along seed odd", run_merge, IN_STEP, {0, 5, 0, 4}},
     {"replica_update", "v t seed odd", run_update, IN_STEP, {0, 2, 0, 2}},
-    {"loss", "t how:5 weighted:2 seed", run_loss, IN_STEP, {1, 3, 0, 2}},
+    {"loss", "t how:5 weighted:2 wild seed", run_loss, IN_STEP, {1, 3, 0, 2}},
     {"fail", "odd", run_fail, IN_STEP, {0, 0, 0, 0}},
     {"leave", "odd", run_leave, IN_STEP, {0, 0, 0, 0}},
     {"replica_id", "", run_id, IN_STEP, {0, 1, 1, 1}},

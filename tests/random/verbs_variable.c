@@ -10,14 +10,14 @@ static double read_error(const variable *v, const ls_tensor *t)
         return 0;
     }
     return doubt == 1
-               ? 2000 * epsilon_of(ls_tensor_dtype(t)) * LSI_MAX(1.0, largest_of(t))
+               ? 2000 * LSI_MAX(epsilon_of(LS_F32), epsilon_of(ls_tensor_dtype(t))) *
+                     LSI_MAX(1.0, largest_of(t))
                : INFINITY;
 }
 
 /* Something that may differ by `error` is about to be written. */
-static void write_error(place *at, variable *v, double error)
+static void write_error(variable *v, double error)
 {
-    note_write(at, v->v);
     if (error != 0) {
         atomic_store(&v->doubt, 2);
     }
@@ -126,12 +126,12 @@ static void run_assign(place *at, const statement *s)
     ls_tensor *t;
     held h;
 
-    if (v == NULL) {
+    if (v == NULL || !may_write(at, v->v, true)) {
         return;
     }
     shape = ls_variable_shape(v->v);
     h = like_at(at, number(s, "t"), ls_variable_dtype(v->v), &shape, number(s, "seed"));
-    write_error(at, v, h.error);
+    write_error(v, h.error);
     if (number(s, "how") == 0) {
         t = ls_assign(at->c, v->v, h.t);
     } else if (number(s, "how") == 1) {
@@ -180,10 +180,9 @@ static void run_assign_leaf(place *at, const statement *s)
     ls_value *x;
     ls_tensor *t;
 
-    if (v == NULL) {
+    if (v == NULL || !may_write(at, v->v, true)) {
         return;
     }
-    note_write(at, v->v);
     if (number(s, "what") == 3) {
         atomic_store(&v->doubt, 2); // of two variables the other's may be in doubt
     }
@@ -196,10 +195,28 @@ static void run_assign_leaf(place *at, const statement *s)
     keep_read(at, v, t);
 }
 
+/* A variable whose rows can be changed, if the statement is not to be wrong. */
+static variable *scattered(place *at, const statement *s)
+{
+    for (int64_t i = 0; number(s, "wrong") == 0 && i < (int64_t)at->m->nvariables; i++) {
+        variable *v = variable_at(at, number(s, "v") + is_odd(at, s) + i);
+        const ls_dtype dtype = ls_variable_dtype(v->v);
+        const ls_aggregation a = ls_variable_aggregation(v->v);
+
+        if ((dtype == LS_F32 || dtype == LS_F64 || dtype == LS_I32 || dtype == LS_I64) &&
+            ls_variable_shape(v->v).ndim > 0 &&
+            ls_variable_synchronization(v->v) != LS_SYNC_ON_READ &&
+            (a == LS_AGGREGATE_ONLY_FIRST_REPLICA || number(s, "op") <= 4)) {
+            return v;
+        }
+    }
+    return chosen(at, s);
+}
+
 /* Indices and updates for rows of `v`; `wrong` says which part does not fit. */
 static void run_scatter(place *at, const statement *s)
 {
-    variable *v = chosen(at, s);
+    variable *v = scattered(at, s);
     const int64_t wrong = number(s, "wrong"), bent = wrong + (is_odd(at, s) ? 2 : 0);
     ls_shape shape, indices, updates, wanted;
     sig_input in = {.whole = true};
@@ -208,7 +225,7 @@ static void run_scatter(place *at, const statement *s)
     ls_tensor *t;
     held h;
 
-    if (v == NULL || lsi_failed(at->c)) {
+    if (v == NULL || lsi_failed(at->c) || !may_write(at, v->v, false)) {
         return;
     }
     shape = ls_variable_shape(v->v);
@@ -232,7 +249,7 @@ static void run_scatter(place *at, const statement *s)
     in.hi = (shape.ndim == 0 ? 1 : (double)shape.dims[0]) + (wrong == 1 ? 3 : 0);
     index = ls_adopt(at->c, sig_tensor(at->c->device, &in, &random));
     h = like_at(at, number(s, "t"), ls_variable_dtype(v->v), &updates, number(s, "seed"));
-    write_error(at, v, h.error);
+    write_error(v, h.error);
     t = ls_variable_scatter(at->c, v->v, (ls_scatter_op)number(s, "op"), index, h.t);
     if (h.t != NULL) {
         must_refuse(at, h.t, ls_variable_dtype(v->v), &wanted);
@@ -322,7 +339,7 @@ static void run_save(place *at, const statement *s)
         return;
     }
     show(at, t, read_error(v, t));
-    write_error(at, w, atomic_load(&v->doubt));
+    write_error(w, atomic_load(&v->doubt));
     st = ls_variable_restore(w->v, t, &err);
     ended(at, st, &err);
     ls_tensor_release(t);
@@ -343,7 +360,7 @@ static void run_clone(place *at, const statement *s)
     if (v == NULL || m->nvariables == MOST_VARIABLES) {
         return;
     }
-    (void)ls_variable_text(v->v, text, (size_t)(number(s, "size") * 7) % sizeof text);
+    (void)ls_variable_text(v->v, text, (size_t)number(s, "seed") % sizeof text);
     st = ls_variable_clone(v->v, &copy, &err);
     ended(at, st, &err);
     if (st == LS_OK) {
@@ -375,6 +392,6 @@ const verb verbs_variable[] = {
     {"value", "v how:3", run_value, IN_HOST, {1, 7, 0, 5}},
     {"set", "v wild seed", run_set, IN_HOST, {0, 2, 0, 2}},
     {"save", "v w wild", run_save, IN_HOST, {0, 3, 0, 2}},
-    {"clone", "v size", run_clone, IN_HOST, {0, 1, 0, 1}},
+    {"clone", "v seed", run_clone, IN_HOST, {0, 1, 0, 1}},
 };
 const size_t count_variable = LSI_COUNT_OF(verbs_variable);

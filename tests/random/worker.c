@@ -11,7 +11,13 @@ enum { SANITIZED = 1 };
 enum { SANITIZED = 0 };
 #endif
 
-enum { SECONDS = SANITIZED ? 60 : 20, MOST_BYTES = 64 << 20, FILLED = 4096 };
+/* A program alone, as when it is shortened, is not given so long. */
+enum {
+    SECONDS = SANITIZED ? 60 : 30,
+    SECONDS_ALONE = SECONDS / 3,
+    MOST_BYTES = 64 << 20,
+    FILLED = 4096
+};
 
 /* A program that does not end says where it is and ends the process. */
 static void give_up(int signal_number)
@@ -75,12 +81,13 @@ struct tally {
 };
 
 /* Runs the program in every configuration; false: `why` says what is wrong. */
-static bool run_program(const program *p, struct tally *t, char *why, size_t size)
+static bool run_program(const program *p, unsigned seconds, struct tally *t, char *why,
+                        size_t size)
 {
     machine *m[CONFIGS] = {NULL};
     bool fine = true;
 
-    (void)alarm(SECONDS);
+    (void)alarm(seconds);
     for (int k = 0; k < CONFIGS && fine; k++) {
         m[k] = machine_run(p, (config)k);
         if (m[k]->complaint[0] != '\0') {
@@ -112,7 +119,7 @@ int work_seeds(uint64_t first, uint64_t count)
         printf("@%llu\n", (unsigned long long)seed);
         (void)fflush(stdout);
         program_generate(seed, &p);
-        if (!run_program(&p, &t, why, sizeof why)) {
+        if (!run_program(&p, SECONDS, &t, why, sizeof why)) {
             printf("%s\n", why);
             (void)fflush(stdout);
             return EXIT_WRONG;
@@ -120,16 +127,19 @@ int work_seeds(uint64_t first, uint64_t count)
     }
     machine_forget_all();
     printf("@0 %llu %llu\n", (unsigned long long)t.well, (unsigned long long)t.values);
+    (void)fflush(stdout); // before a leak checker ends the process
     return atomic_load(&lst_failures) == 0 ? 0 : EXIT_WRONG;
 }
 
 static bool explain(const program *p, struct tally *t, char *why, size_t size)
 {
-    machine *m = machine_run(p, FAST);
+    machine *m;
 
+    (void)alarm(SECONDS_ALONE);
+    m = machine_run(p, FAST);
     machine_explain(m, stdout);
     machine_free(m);
-    return run_program(p, t, why, size);
+    return run_program(p, SECONDS_ALONE, t, why, size);
 }
 
 int work_file(const char *name)
