@@ -112,7 +112,10 @@ typedef struct ls_read_options {
 #define LS_READ_OPTIONS_INIT {sizeof(ls_read_options), NULL, 0, 0}
 /* clang-format on */
 
-/* TFRecord files by a pattern; by names; by a dataset of names. Elements are strings. */
+/*
+ * TFRecord files by a pattern; by names; by a dataset of names. Elements are strings. By
+ * a pattern, compressed files are recognised; otherwise the options tell.
+ */
 LS_API ls_dataset *ls_dataset_tfrecord(const char *pattern);
 LS_API ls_dataset *ls_dataset_tfrecord_files(const char *const *names, size_t n,
                                              const ls_read_options *opts);

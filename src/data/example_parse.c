@@ -54,6 +54,18 @@ static ls_status bad(const struct batch *b, size_t row, const ls_feature *f,
     return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "feature %.100s %s", f->name, what);
 }
 
+static ls_status absent(const struct batch *b, size_t row, const ls_feature *f,
+                        ls_error *err)
+{
+    const ls_string *record = &b->records[row];
+    char names[240], text[300];
+
+    lsi_example_names((const uint8_t *)record->ptr, record->len, names, sizeof names);
+    (void)snprintf(text, sizeof text, "is absent and has no default; there are: %s",
+                   names);
+    return bad(b, row, f, text, err);
+}
+
 static ls_status wrong_kind(const struct batch *b, size_t row, const ls_feature *f,
                             const lsi_list *list, ls_error *err)
 {
@@ -125,7 +137,7 @@ static ls_status put_fixed(const struct batch *b, size_t row, size_t i, ls_error
 
     if (list->kind == LSI_LIST_NONE) {
         if (f->otherwise == NULL) {
-            return bad(b, row, f, "is absent and has no default", err);
+            return absent(b, row, f, err);
         }
         memcpy((char *)t->data + row * count * size, f->otherwise->data, count * size);
         return LS_OK;

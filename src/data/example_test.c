@@ -93,7 +93,10 @@ LST_TEST(D98_fixed_features_are_exact_and_may_be_unpacked)
                       "x holds int64", "float32"));
     LST_CHECK(
         gives(unpacked, (ls_feature){"y", .dtype = LS_I64, .otherwise = nine}, "{y:9}"));
-    LST_CHECK(refuses(unpacked, (ls_feature){"y", .dtype = LS_I64}, "y is absent", ""));
+    LST_CHECK(refuses(unpacked, (ls_feature){"y", .dtype = LS_I64}, "y is absent",
+                      "there are: x"));
+    LST_CHECK(refuses("", (ls_feature){"y", .dtype = LS_I64}, "y is absent",
+                      "there are: none"));
     ls_tensor_release(nine);
 }
 

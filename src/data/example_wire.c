@@ -206,6 +206,56 @@ bool lsi_example_scan(const uint8_t *p, size_t len, const lsi_wanted *wanted, si
     return true;
 }
 
+/* Appends `len` bytes, those that do not print as '?', or "..." where they do not fit. */
+static void append(char *text, size_t size, size_t *at, const void *bytes, size_t len)
+{
+    const uint8_t *p = bytes;
+
+    if (*at + len + sizeof "..." > size) {
+        memcpy(text + LSI_MIN(*at, size - sizeof "..."), "...", sizeof "...");
+        *at = size;
+        return;
+    }
+    for (size_t i = 0; i < len; i++) {
+        text[(*at)++] = p[i] >= 0x20 && p[i] != 0x7F ? (char)p[i] : '?';
+    }
+    text[*at] = '\0';
+}
+
+/* The names of a map's entries. */
+static void append_names(const struct field *features, char *text, size_t size,
+                         size_t *at)
+{
+    const uint8_t *p = features->p, *end = p + features->len;
+    struct field entry, key;
+
+    while (p < end && (p = read_field(p, end, &entry)) != NULL && *at < size) {
+        if (entry.type == SIZED && entry.number == 1 &&
+            read_field(entry.p, entry.p + entry.len, &key) != NULL && key.type == SIZED &&
+            key.number == 1) {
+            append(text, size, at, ", ", *at > 0 ? 2 : 0);
+            append(text, size, at, key.p, *at < size ? key.len : 0);
+        }
+    }
+}
+
+void lsi_example_names(const uint8_t *p, size_t len, char *text, size_t size)
+{
+    const uint8_t *end = p + len;
+    size_t at = 0;
+    struct field f;
+
+    text[0] = '\0';
+    while (len > 0 && p < end && (p = read_field(p, end, &f)) != NULL && at < size) {
+        if (f.type == SIZED && f.number == 1) {
+            append_names(&f, text, size, &at);
+        }
+    }
+    if (at == 0) {
+        append(text, size, &at, "none", 4);
+    }
+}
+
 int64_t lsi_list_int64(const lsi_list *list, int64_t *to, size_t room)
 {
     const uint8_t *p = list->p, *end = p + list->len;

@@ -36,6 +36,9 @@ typedef struct lsi_wanted {
 bool lsi_example_scan(const uint8_t *p, size_t len, const lsi_wanted *wanted, size_t n,
                       lsi_list *lists);
 
+/* The names of the features there are, "a, b, c" or "none", cut to `size` bytes. */
+void lsi_example_names(const uint8_t *p, size_t len, char *text, size_t size);
+
 /*
  * Values of a list, at most `room` of them, at `to` (NULL: none); returns how many there
  * are, or -1: the bytes are no such list. Strings lie in the record.

@@ -5,6 +5,8 @@
 #include "data/file_csv_stage.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 enum { END = -1 };
 
@@ -58,12 +60,63 @@ static int byte_at(struct csv_reader *r, size_t i)
     return s->bytes[i];
 }
 
+/* The line that byte `offset` is on, counted from 1; 0: the file cannot be read again. */
+static uint64_t line_at(const lsi_file_node *node, uint64_t offset)
+{
+    lsi_stream *s = NULL;
+    uint64_t line = 1;
+    uint8_t before = 0;
+
+    if (lsi_stream_open(node->path, node->compression, node->piece, &s, NULL) != LS_OK) {
+        return 0;
+    }
+    while (offset > 0 && lsi_stream_want(s, 1, NULL) == LS_OK && s->have > 0) {
+        const size_t n = (size_t)LSI_MIN(offset, (uint64_t)s->have);
+
+        for (size_t i = 0; i < n; i++) {
+            line += s->bytes[i] == '\r' || (s->bytes[i] == '\n' && before != '\r');
+            before = s->bytes[i];
+        }
+        lsi_stream_pass(s, n);
+        offset -= n;
+    }
+    lsi_stream_close(s);
+    return offset == 0 ? line : 0;
+}
+
+/*
+ * Refuses the record that the reader is at: file, line, column (fields counted from 1;
+ * 0: the whole record) and byte. Lines are counted only now: who reads does not need
+ * them, and a restored position does not know them.
+ */
+static ls_status refuse(const struct csv_reader *r, size_t column, ls_error *err,
+                        const char *fmt, ...) LS_PRINTF(4, 5) LSI_COLD;
+static ls_status refuse(const struct csv_reader *r, size_t column, ls_error *err,
+                        const char *fmt, ...)
+{
+    const lsi_file_node *node = r->base.node;
+    const uint64_t offset = stream_of(r)->offset, line = line_at(node, offset);
+    char what[200], where[80];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    if (line == 0) {
+        (void)snprintf(where, sizeof where, "column %zu of the record", column);
+    } else if (column == 0) {
+        (void)snprintf(where, sizeof where, "line %" PRIu64, line);
+    } else {
+        (void)snprintf(where, sizeof where, "line %" PRIu64 ", column %zu", line, column);
+    }
+    return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "%s: %s (at byte %" PRIu64 "): %s",
+                    node->path, where, offset, what);
+}
+
 static void mistake(struct csv_reader *r, const char *what)
 {
     if (r->status == LS_OK && r->io == LS_OK) {
-        r->status = lsi_fail(r->err, LS_INVALID_ARGUMENT, -1,
-                             "%s: the record at byte %" PRIu64 ": field %zu: %s",
-                             r->base.node->path, stream_of(r)->offset, r->columns, what);
+        r->status = refuse(r, r->columns + 1, r->err, "%s", what);
     }
 }
 
@@ -175,14 +228,27 @@ static size_t undouble(char *s, size_t len)
     return to;
 }
 
+/* The file's column, counted from 1, that field i of the element stands in. */
+static size_t column_of(const struct csv_reader *r, size_t i)
+{
+    const lsi_csv_layout *l = r->layout;
+    size_t column = i;
+
+    if (l->some) {
+        return (size_t)l->listed[i] + 1;
+    }
+    for (size_t k = 0; k < l->nlisted && (size_t)l->listed[k] <= column; k++) {
+        column++; // left out
+    }
+    return column + 1;
+}
+
 static ls_status wrong(const struct csv_reader *r, size_t i, const char *what,
                        ls_string text, ls_error *err)
 {
-    return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                    "%s: the record at byte %" PRIu64 ": field %zu %s %s: %.*s",
-                    r->base.node->path, stream_of(r)->offset, i, what,
-                    ls_dtype_name(r->layout->fields[i].dtype),
-                    (int)LSI_MIN(text.len, (size_t)60), text.ptr);
+    return refuse(r, column_of(r, i), err, "%s %s: %.*s", what,
+                  ls_dtype_name(r->layout->fields[i].dtype),
+                  (int)LSI_MIN(text.len, (size_t)60), text.ptr);
 }
 
 static ls_tensor *default_tensor(const lsi_csv_field *f, ls_device *dev)
@@ -220,11 +286,9 @@ static ls_status convert(struct csv_reader *r, size_t i, ls_device *dev, ls_tens
     }
     if (lsi_csv_is_absent(r->layout, s)) {
         if (!f->optional) {
-            return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                            "%s: the record at byte %" PRIu64
-                            ": field %zu required, but it is empty; give its column a "
-                            "default if it may be",
-                            r->base.node->path, stream_of(r)->offset, i);
+            return refuse(r, column_of(r, i), err,
+                          "a value is required, but the field is empty; give the column "
+                          "a default if it may be");
         }
         *out = default_tensor(f, dev);
     } else if (f->dtype == LS_STRING) {
@@ -260,9 +324,7 @@ static ls_status assemble(struct csv_reader *r, ls_value **out, ls_error *err)
         made += st == LS_OK;
     }
     if (st == LS_OK && r->taken != n) {
-        st = lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                      "%s: the record at byte %" PRIu64 " has %zu fields, %zu are needed",
-                      r->base.node->path, stream_of(r)->offset, r->taken, n);
+        st = refuse(r, 0, err, "the record has %zu fields, %zu are needed", r->taken, n);
     }
     if (st == LS_OK) {
         st = ls_value_tuple(r->values, n, out, err);

@@ -61,8 +61,8 @@ LST_TEST(D94_fields_take_their_defaults_and_a_bad_record_is_one_failure)
     LST_CHECK(lst_epoch(d, "(1,2.5,abc) (7,0.5,x,\"y\") !INVALID_ARGUMENT (8,9,z)"));
     LST_CHECK(ls_spec_size(ls_dataset_spec(d)) == 3 &&
               ls_spec_dtype(ls_spec_child(ls_dataset_spec(d), 1)) == LS_F32);
-    LST_CHECK(lst_says(ls_dataset_retain(d), 2, LS_INVALID_ARGUMENT, "field 2 required",
-                       "byte 22"));
+    LST_CHECK(lst_says(ls_dataset_retain(d), 2, LS_INVALID_ARGUMENT,
+                       "c.csv: line 3, column 3 (at byte 22): a value is required", ""));
     lst_saves(d, 5);
     lst_leave(&at);
 }
@@ -93,7 +93,7 @@ LST_TEST(wrong_quotes_spoil_one_record_only)
         lst_gives(strings(&at, "\"a\"b\nx\",c\nd,e\n", 2), "!INVALID_ARGUMENT (d,e)"));
     LST_CHECK(lst_gives(strings(&at, "a,b\n\"c,d\ne,f\n", 2), "(a,b) !INVALID_ARGUMENT"));
     LST_CHECK(lst_says(strings(&at, "\"c,d\ne,f\n", 2), 0, LS_INVALID_ARGUMENT,
-                       "ends inside of quotes", "field 0"));
+                       "ends inside of quotes", "column 1"));
     lst_leave(&at);
 }
 

@@ -154,6 +154,9 @@ LST_TEST(D101_compressed_files_read_like_the_plain_one)
     LST_CHECK(lst_gives(packed(z, "GZIP"), "!DATA_LOSS"));
     LST_CHECK(lst_says(packed(z, "LZ4"), 0, LS_INVALID_ARGUMENT, "LZ4", "GZIP"));
     lst_saves(packed(g, "GZIP"), 4);
+    LST_CHECK(lst_gives(ls_dataset_tfrecord(g), "first second third"));
+    LST_CHECK(lst_gives(ls_dataset_tfrecord(z), "first second third"));
+    lst_saves(ls_dataset_tfrecord(z), 4);
     lst_leave(&at);
 }
 

@@ -60,6 +60,29 @@ static void begin_member(struct lsi_inflater *z)
     z->begun = true;
 }
 
+/*
+ * A TFRecord file that is not compressed begins with a length and its checksum, which no
+ * compressed one does but by a chance of one in 2^32.
+ */
+static ls_status recognise(lsi_file *f, lsi_compression *out, ls_error *err)
+{
+    uint8_t b[12];
+    size_t n = 0;
+    const ls_status st = lsi_file_read_at(f, 0, b, sizeof b, &n, err);
+
+    *out = LSI_PLAIN;
+    if (st != LS_OK || n < 2 ||
+        (n == sizeof b && lsi_le32(b + 8) == lsi_crc32c_masked(b, 8))) {
+        return st;
+    }
+    if (b[0] == 0x1F && b[1] == 0x8B) {
+        *out = LSI_GZIP;
+    } else if ((b[0] & 0x0F) == 8 && (b[0] << 8 | b[1]) % 31 == 0) { // RFC 1950, 2.2
+        *out = LSI_ZLIB;
+    }
+    return LS_OK;
+}
+
 ls_status lsi_stream_open(const char *path, lsi_compression compression, size_t piece,
                           lsi_stream **out, ls_error *err)
 {
@@ -74,6 +97,9 @@ ls_status lsi_stream_open(const char *path, lsi_compression compression, size_t 
     st = lsi_file_open(path, LSI_FILE_READ, &s->file, err);
     if (st == LS_OK) {
         st = lsi_file_size(s->file, &s->size, err);
+    }
+    if (st == LS_OK && compression == LSI_RECOGNISED) {
+        st = recognise(s->file, &compression, err);
     }
     if (st == LS_OK && compression != LSI_PLAIN) {
         s->inflater = lsi_alloc(1, sizeof *s->inflater);

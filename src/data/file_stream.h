@@ -10,7 +10,12 @@
 #include "os/file.h"
 #include "tensor/tensor.h"
 
-typedef enum lsi_compression { LSI_PLAIN, LSI_ZLIB, LSI_GZIP } lsi_compression;
+typedef enum lsi_compression {
+    LSI_PLAIN,
+    LSI_ZLIB,
+    LSI_GZIP,
+    LSI_RECOGNISED /* a TFRecord file, compressed or not: its first bytes tell */
+} lsi_compression;
 
 /* "" or NULL, "ZLIB", "GZIP"; anything else is LS_INVALID_ARGUMENT. */
 ls_status lsi_compression_of(const char *name, lsi_compression *out, ls_error *err);

@@ -190,7 +190,14 @@ static ls_dataset *read_strings(const char *reader, ls_dataset *names,
 
 ls_dataset *ls_dataset_tfrecord(const char *pattern)
 {
-    return read_strings("tfrecord", ls_dataset_list_files(&pattern, 1, true, NULL), NULL);
+    ls_error err = LS_ERROR_INIT;
+    ls_status st = LS_OK;
+    struct opener *o = opener_new("tfrecord", NULL, &st, &err);
+
+    if (o != NULL) {
+        o->compression = LSI_RECOGNISED;
+    }
+    return compose(ls_dataset_list_files(&pattern, 1, true, NULL), o, 0, st, &err);
 }
 
 ls_dataset *ls_dataset_tfrecord_files(const char *const *names, size_t n,
