@@ -20,7 +20,4 @@ void lsi_tape_watch_key(ls_context *c, ls_tape *tape, const void *key);
  */
 void lsi_tape_key_gradients(ls_context *c, ls_tape *tape, ls_tensor *target,
                             const void *const *keys, size_t n, ls_tensor **grads);
-
-/* a + b, either of which may be NULL or sparse; two sparse ones stay sparse. */
-ls_tensor *lsi_gradient_add(ls_context *c, ls_tensor *a, ls_tensor *b);
 #endif

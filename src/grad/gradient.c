@@ -1,36 +1,12 @@
 /* Gradients: the journal walked backwards. */
 #include "grad/journal.h"
 
-ls_tensor *lsi_gradient_add(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    ls_tensor *values[2], *indices[2];
-    ls_shape shape;
-
-    if (a == NULL || b == NULL) {
-        return a != NULL ? a : b;
-    }
-    if (a->values == NULL || b->values == NULL) {
-        return (ls_add)(c, a, b);
-    }
-    values[0] = a->values;
-    values[1] = b->values;
-    indices[0] = (ls_cast)(c, a->indices, LS_I64);
-    indices[1] = (ls_cast)(c, b->indices, LS_I64);
-    shape = ls_tensor_shape(a);
-    values[0] = (ls_concat)(c, values, 2, 0);
-    indices[0] = (ls_concat)(c, indices, 2, 0);
-    if (lsi_failed(c)) {
-        return NULL;
-    }
-    return lsi_context_sparse(c, &shape, values[0], indices[0]);
-}
-
 /*
  * Records of one step have up to LSI_MAX_OUTPUTS outputs; the gradient of output o of
  * record i, counted from the tape's first, is at grads[(i - begin) * LSI_MAX_OUTPUTS +
  * o].
  */
-static ls_tensor **slot(lsi_journal *j, const ls_tape *tape, uint64_t at)
+static lsi_sum *slot(lsi_journal *j, const ls_tape *tape, uint64_t at)
 {
     return &j->grads[((size_t)(at >> 8) - tape->begin) * LSI_MAX_OUTPUTS + (at & 255)];
 }
@@ -40,7 +16,7 @@ static bool clear_grads(ls_context *c, lsi_journal *j, size_t nodes)
     const size_t need = nodes * LSI_MAX_OUTPUTS;
 
     if (need > j->grads_room) {
-        ls_tensor **grown = lsi_alloc(need + need / 2, sizeof(ls_tensor *));
+        lsi_sum *grown = lsi_alloc(need + need / 2, sizeof *grown);
 
         if (grown == NULL) {
             lsi_journal_no_memory(c);
@@ -51,7 +27,7 @@ static bool clear_grads(ls_context *c, lsi_journal *j, size_t nodes)
         j->grads_room = need + need / 2;
     }
     if (need > 0) {
-        memset(j->grads, 0, need * sizeof(ls_tensor *));
+        memset(j->grads, 0, need * sizeof(lsi_sum));
     }
     return true;
 }
@@ -79,14 +55,6 @@ static uint64_t oldest(const lsi_journal *j, const ls_tape *tape, uint64_t at, s
     }
 }
 
-static void add_to(ls_context *c, lsi_journal *j, const ls_tape *tape, uint64_t at,
-                   ls_tensor *g)
-{
-    ls_tensor *sum = lsi_gradient_add(c, *slot(j, tape, at), g);
-
-    *slot(j, tape, at) = sum;
-}
-
 static LSI_COLD void wrong_shape(ls_context *c, const struct ls_op_node *n, size_t i,
                                  const ls_tensor *g)
 {
@@ -95,25 +63,59 @@ static LSI_COLD void wrong_shape(ls_context *c, const struct ls_op_node *n, size
                           n->op->name, i, lsi_text_of(n->in[i]).s, lsi_text_of(g).s);
 }
 
+/* Adds what a record's operation gave for its inputs. */
+static void add_inputs(ls_context *c, lsi_journal *j, const ls_tape *tape,
+                       const struct ls_op_node *n, size_t end, ls_tensor **gin)
+{
+    for (size_t i = 0; i < n->nin && !lsi_failed(c); i++) {
+        if (gin[i] == NULL) {
+            continue;
+        }
+        if (!on_tape(j, tape, n->from[i], end)) {
+            lsi_fresh_spend(gin[i]);
+            continue;
+        }
+        if (gin[i]->count != n->in[i]->count || gin[i]->dtype != n->in[i]->dtype) {
+            wrong_shape(c, n, i, gin[i]);
+            return;
+        }
+        lsi_sum_add(c, j, slot(j, tape, n->from[i]), gin[i], lsi_fresh_is_own(gin[i]));
+    }
+}
+
+/*
+ * The gradient of a slice is added where it belongs, if the sum exists already: many
+ * slices of one tensor, of a split, would otherwise be padded to its size each.
+ */
+static bool add_slice(ls_context *c, lsi_journal *j, const ls_tape *tape,
+                      const struct ls_op_node *n, const ls_tensor *g)
+{
+    const lsi_shape_attrs *attrs = n->attrs;
+    const lsi_sum *sum = slot(j, tape, n->from[0]);
+
+    return n->op == &lsi_op_slice && c->recording == 0 && lsi_sum_is_own(sum) &&
+           g->ndim == n->in[0]->ndim && lsi_add_slice_into(c, sum->t, g, attrs->begin);
+}
+
 /* Passes the gradients of a record's outputs on to its inputs. */
 static void step_back(ls_context *c, lsi_journal *j, const ls_tape *tape, size_t index,
                       size_t end, ls_tensor **gin)
 {
     struct ls_op_node *n = lsi_node_at(j, index);
-    ls_tensor **gout = slot(j, tape, lsi_place((uint32_t)index, 0));
-    ls_tensor *gouts[LSI_MAX_OUTPUTS];
-    bool any = false;
+    lsi_sum *sums = slot(j, tape, lsi_place((uint32_t)index, 0));
+    ls_tensor *gouts[LSI_MAX_OUTPUTS], *before;
+    bool any = false, ours;
 
     for (size_t o = 0; o < n->nout; o++) {
-        gouts[o] = gout[o];
-        any |= gout[o] != NULL;
+        gouts[o] = lsi_sum_value(c, j, &sums[o]);
+        any |= gouts[o] != NULL;
     }
-    if (!any) {
+    if (!any || lsi_failed(c)) {
         return;
     }
     if (n->op == NULL) { // watched: goes on to the record that made the tensor, if any
         if (n->nin > 0 && on_tape(j, tape, n->from[0], end)) {
-            add_to(c, j, tape, n->from[0], gouts[0]);
+            lsi_sum_add(c, j, slot(j, tape, n->from[0]), gouts[0], false);
         }
         return;
     }
@@ -126,16 +128,19 @@ static void step_back(ls_context *c, lsi_journal *j, const ls_tape *tape, size_t
     }
     c->file = n->file; // a failing gradient is reported where its operation stands
     c->line = n->line;
+    if (n->needs == 1 && add_slice(c, j, tape, n, gouts[0])) {
+        return;
+    }
+    // What a user's function made it may have kept; a tape that records needs it, too.
+    ours = c->recording == 0 && n->op->builtin != 0;
+    before = c->tensors;
     n->op->gradient(c, n, gouts, gin);
-    for (size_t i = 0; i < n->nin && !lsi_failed(c); i++) {
-        if (gin[i] == NULL || !on_tape(j, tape, n->from[i], end)) {
-            continue;
-        }
-        if (gin[i]->count != n->in[i]->count || gin[i]->dtype != n->in[i]->dtype) {
-            wrong_shape(c, n, i, gin[i]);
-            return;
-        }
-        add_to(c, j, tape, n->from[i], gin[i]);
+    if (ours && !lsi_failed(c)) {
+        lsi_fresh_sort(c, before, gin, n->nin);
+    }
+    add_inputs(c, j, tape, n, end, gin);
+    if (ours && !lsi_failed(c)) {
+        lsi_fresh_end(c, before);
     }
 }
 
@@ -172,7 +177,9 @@ static bool seed(ls_context *c, lsi_journal *j, const ls_tape *tape, size_t end,
     if (on_tape(j, tape, lsi_journal_place(j, target), end)) {
         ls_tensor *g = given != NULL ? given : lsi_ones_like(c, target);
 
-        add_to(c, j, tape, lsi_journal_place(j, target), g);
+        if (g != NULL) {
+            lsi_sum_add(c, j, slot(j, tape, lsi_journal_place(j, target)), g, false);
+        }
     }
     return !lsi_failed(c);
 }
@@ -255,7 +262,7 @@ void(ls_gradients)(ls_context *c, ls_tape *tape, ls_tensor *const *targets,
         const uint64_t at = lsi_journal_place(j, sources[i]);
 
         if (on_tape(j, tape, at, end)) {
-            grads[i] = *slot(j, tape, oldest(j, tape, at, end));
+            grads[i] = lsi_sum_value(c, j, slot(j, tape, oldest(j, tape, at, end)));
         }
     }
 }
@@ -269,10 +276,55 @@ ls_tensor *(ls_gradient)(ls_context *c, ls_tape *tape, ls_tensor *target,
     return grad;
 }
 
+/* Where each of `n` keys is asked for: a table, and the next of the same key. */
+struct askers {
+    uint32_t *table; /* 1 + the last that asked; 0: free */
+    uint32_t *next;  /* 1 + the one that asked before for the same key; 0: none */
+    size_t mask;
+};
+
+/* The table's place of `key`: the one it has, or a free one. */
+static size_t place_of(const struct askers *a, const void *const *keys, const void *key)
+{
+    size_t at = lsi_key_hash(key) & a->mask;
+
+    while (a->table[at] != 0 && keys[a->table[at] - 1] != key) {
+        at = (at + 1) & a->mask;
+    }
+    return at;
+}
+
+static bool list_askers(ls_context *c, lsi_journal *j, const void *const *keys, size_t n,
+                        struct askers *a)
+{
+    size_t room = 4;
+
+    while (room < 2 * n) {
+        room *= 2;
+    }
+    a->mask = room - 1;
+    a->table = lsi_journal_alloc(j, (room + n) * sizeof(uint32_t));
+    if (a->table == NULL) {
+        lsi_journal_no_memory(c);
+        return false;
+    }
+    a->next = a->table + room;
+    memset(a->table, 0, room * sizeof(uint32_t));
+    for (size_t i = 0; i < n; i++) {
+        const size_t at = place_of(a, keys, keys[i]);
+
+        a->next[i] = a->table[at];
+        a->table[at] = (uint32_t)(i + 1);
+    }
+    return true;
+}
+
 void lsi_tape_key_gradients(ls_context *c, ls_tape *tape, ls_tensor *target,
                             const void *const *keys, size_t n, ls_tensor **grads)
 {
     lsi_journal *j;
+    struct askers a;
+    lsi_sum *sums = NULL;
     size_t end;
 
     for (size_t i = 0; i < n; i++) {
@@ -282,16 +334,26 @@ void lsi_tape_key_gradients(ls_context *c, ls_tape *tape, ls_tensor *target,
         return;
     }
     j = lsi_journal_of(c);
+    sums = lsi_journal_alloc(j, n * sizeof *sums);
+    if (sums == NULL || !list_askers(c, j, keys, n, &a)) {
+        lsi_journal_no_memory(c);
+        return;
+    }
+    memset(sums, 0, n * sizeof *sums);
     for (size_t r = 0; r < j->nreads && !lsi_failed(c); r++) {
         const uint64_t at = lsi_place(j->reads[r].node, 0);
+        uint32_t i = a.table[place_of(&a, keys, j->reads[r].key)];
+        ls_tensor *g = NULL;
 
-        if (!on_tape(j, tape, at, end) || oldest(j, tape, at, end) != at) {
-            continue; // another tape's, or counted where it was first watched
+        if (i == 0 || !on_tape(j, tape, at, end) || oldest(j, tape, at, end) != at) {
+            continue; // not asked for, another tape's, or counted where first watched
         }
-        for (size_t i = 0; i < n; i++) {
-            if (keys[i] == j->reads[r].key) {
-                grads[i] = lsi_gradient_add(c, grads[i], *slot(j, tape, at));
-            }
+        g = lsi_sum_value(c, j, slot(j, tape, at));
+        for (; g != NULL && i != 0; i = a.next[i - 1]) {
+            lsi_sum_add(c, j, &sums[i - 1], g, false);
         }
+    }
+    for (size_t i = 0; i < n && !lsi_failed(c); i++) {
+        grads[i] = lsi_sum_value(c, j, &sums[i]);
     }
 }

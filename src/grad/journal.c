@@ -176,7 +176,10 @@ static void forget(lsi_journal *j)
     j->count = 0;
     j->placed = 0;
     j->nreads = 0;
-    j->nwatched = 0;
+    if (j->nwatched > 0) {
+        memset(j->watched, 0, j->watched_room * sizeof *j->watched);
+        j->nwatched = 0;
+    }
     j->at = j->blocks;
     if (j->at != NULL) {
         j->at->used = 0;

@@ -7,7 +7,7 @@
  */
 #ifndef LSI_JOURNAL_H
 #define LSI_JOURNAL_H
-#include "grad/grad.h"
+#include "grad/sums.h"
 
 enum { LSI_MAX_TAPES = 16 };
 
@@ -39,12 +39,18 @@ typedef struct lsi_journal {
     struct lsi_block *at;
     lsi_tape_read *reads;
     size_t nreads, reads_room;
-    lsi_watched_key *watched;
+    lsi_watched_key *watched; /* a table by key; NULL: free */
     size_t nwatched, watched_room;
-    ls_tensor **grads; /* by record, while a gradient is computed: output 0 .. n */
+    lsi_sum *grads; /* by record, while a gradient is computed: output 0 .. n */
     size_t grads_room;
     ls_tape tapes[LSI_MAX_TAPES];
 } lsi_journal;
+
+/* For tables whose sizes are powers of two: the low bits of a pointer are alike. */
+static inline size_t lsi_key_hash(const void *key)
+{
+    return (size_t)(((uint64_t)(uintptr_t)key * 0x9e3779b97f4a7c15U) >> 32);
+}
 
 /* A record's output as one number. */
 #define LSI_NOWHERE UINT64_MAX

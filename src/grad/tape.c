@@ -119,26 +119,60 @@ void ls_tape_close(ls_context *c, ls_tape *tape)
 
 /* ---- variables ---- */
 
+/* The entry of `key`, or the free one where it belongs; the table has one. */
+static lsi_watched_key *watched_at(lsi_watched_key *table, size_t room, const void *key)
+{
+    size_t at = lsi_key_hash(key) & (room - 1);
+
+    while (table[at].key != NULL && table[at].key != key) {
+        at = (at + 1) & (room - 1);
+    }
+    return &table[at];
+}
+
+/* Room for one key more, the table at most half full. */
+static bool grow_watched(lsi_journal *j)
+{
+    const size_t room = j->watched_room == 0 ? 16 : 2 * j->watched_room;
+    lsi_watched_key *grown;
+
+    if (2 * (j->nwatched + 1) <= j->watched_room) {
+        return true;
+    }
+    grown = lsi_alloc(room, sizeof *grown);
+    if (grown == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < j->watched_room; i++) {
+        if (j->watched[i].key != NULL) {
+            *watched_at(grown, room, j->watched[i].key) = j->watched[i];
+        }
+    }
+    lsi_free(j->watched);
+    j->watched = grown;
+    j->watched_room = room;
+    return true;
+}
+
 void lsi_tape_watch_key(ls_context *c, ls_tape *tape, const void *key)
 {
+    lsi_watched_key *w;
     lsi_journal *j;
 
     if (!lsi_tape_usable(c, tape, "watch")) {
         return;
     }
     j = lsi_journal_of(c);
-    if (j->nwatched == j->watched_room) {
-        const size_t room = j->watched_room == 0 ? 16 : 2 * j->watched_room;
-        void *grown = lsi_realloc(j->watched, j->nwatched, room, sizeof *j->watched);
-
-        if (grown == NULL) {
-            lsi_journal_no_memory(c);
-            return;
-        }
-        j->watched = grown;
-        j->watched_room = room;
+    if (!grow_watched(j)) {
+        lsi_journal_no_memory(c);
+        return;
     }
-    j->watched[j->nwatched++] = (lsi_watched_key){key, tape->bit};
+    w = watched_at(j->watched, j->watched_room, key);
+    if (w->key == NULL) {
+        *w = (lsi_watched_key){key, 0};
+        j->nwatched++;
+    }
+    w->tapes |= tape->bit;
 }
 
 /* The tapes that want to know of a read of `key`. */
@@ -152,10 +186,8 @@ static uint16_t tapes_for(const ls_context *c, const lsi_journal *j, const void 
             tapes |= j->tapes[i].bit;
         }
     }
-    for (size_t i = 0; i < j->nwatched; i++) {
-        if (j->watched[i].key == key) {
-            tapes |= j->watched[i].tapes;
-        }
+    if (j->nwatched > 0) {
+        tapes |= watched_at(j->watched, j->watched_room, key)->tapes;
     }
     return tapes & c->recording;
 }

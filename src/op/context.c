@@ -303,6 +303,7 @@ ls_tensor *lsi_context_struct(ls_context *c)
     t->owner = c;
     t->listed = true;
     t->recycled = true;
+    t->mark = 0;
     t->next = c->tensors;
     c->tensors = t;
     return t;

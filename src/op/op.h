@@ -129,6 +129,15 @@ ls_tensor *lsi_dense(ls_context *c, ls_tensor *t);
 /* g summed down to the shape of `like`: the gradient of broadcasting. */
 ls_tensor *lsi_sum_to(ls_context *c, ls_tensor *g, ls_tensor *like);
 
+/*
+ * sum += part, in place, for float32 and float64 tensors of one shape; `part` added to
+ * the elements of `sum` from `begin` on. False: these two cannot be, and nothing was
+ * done.
+ */
+bool lsi_add_into(ls_context *c, ls_tensor *sum, const ls_tensor *part);
+bool lsi_add_slice_into(ls_context *c, ls_tensor *sum, const ls_tensor *part,
+                        const int64_t *begin);
+
 /* Scalar and filled constants of a dtype. */
 ls_tensor *lsi_scalar(ls_context *c, ls_dtype dtype, double value);
 ls_tensor *lsi_fill(ls_context *c, ls_dtype dtype, const ls_shape *shape, double value);

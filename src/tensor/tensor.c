@@ -114,6 +114,7 @@ static ls_tensor *new_struct(void)
         atomic_init(&t->refs, 1);
         t->listed = false;
         t->recycled = false;
+        t->mark = 0;
         t->next = NULL;
         t->owner = NULL;
         t->origin = NULL;

@@ -28,6 +28,7 @@ struct ls_tensor {
     uint8_t output;
     bool listed;   /* a context holds one of the references */
     bool recycled; /* the struct belongs to a context's spares */
+    uint8_t mark;  /* src/grad, while a gradient is computed; else 0 */
     int64_t count;
     void *data;
     ls_device *device;

@@ -1,0 +1,56 @@
+/*
+ * The sums that a walk over the journal makes: one for each output of a record. Dense
+ * gradients are added into one tensor as soon as it is the sum's own, sparse ones are
+ * listed and joined once, when somebody looks. A gradient that was added is given back at
+ * once, and so is what its operation computed on the way: a weight that is used a
+ * thousand times costs the memory of two gradients, not of two thousand.
+ *
+ * All of this only while no tape is recording: a second derivative needs every tensor.
+ */
+#ifndef LSI_SUMS_H
+#define LSI_SUMS_H
+#include "grad/grad.h"
+
+struct lsi_journal;
+
+/* Sparse gradients, in the order they came; in the journal's memory. */
+typedef struct lsi_sparse_parts {
+    struct lsi_sparse_part *first, *last;
+    size_t count;
+} lsi_sparse_parts;
+
+/* There is one for each output of each record, all cleared first: they are small. */
+typedef struct lsi_sum {
+    ls_tensor *t;            /* NULL: nothing came yet */
+    lsi_sparse_parts *parts; /* `t` is the first of several; NULL: it is alone */
+} lsi_sum;
+
+/* Stands for `parts` where nobody else has `t` or its memory: it may be added to. */
+extern lsi_sparse_parts lsi_sum_own;
+
+static inline bool lsi_sum_is_own(const lsi_sum *sum)
+{
+    return sum->parts == &lsi_sum_own;
+}
+
+/* Adds `g`; `own`: it is nobody else's, and becomes the sum's. */
+void lsi_sum_add(ls_context *c, struct lsi_journal *j, lsi_sum *sum, ls_tensor *g,
+                 bool own);
+
+/* What came so far; NULL: nothing, or the step has failed. */
+ls_tensor *lsi_sum_value(ls_context *c, struct lsi_journal *j, lsi_sum *sum);
+
+/*
+ * Between the two: a built-in gradient function ran, which made every tensor since
+ * `before` and gave gin[0 .. n-1]. Everything else is given back; then, when the
+ * gradients are with their sums, those that were added and are needed no more.
+ */
+void lsi_fresh_sort(ls_context *c, ls_tensor *before, ls_tensor *const *gin, size_t n);
+void lsi_fresh_end(ls_context *c, ls_tensor *before);
+
+/* True if `g` was made by the gradient function that just ran, for one input only. */
+bool lsi_fresh_is_own(const ls_tensor *g);
+
+/* `g` is needed no more, if it is such a tensor. */
+void lsi_fresh_spend(ls_tensor *g);
+#endif
