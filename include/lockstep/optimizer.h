@@ -121,7 +121,10 @@ LS_API void ls_optimizer_release(ls_optimizer *o); /* NULL is allowed */
 
 /*
  * Updates vars[i] by grads[i]; a NULL gradient leaves its variable alone, and the first
- * time such variables are named in the log (all NULL is an error, as in Keras). A sparse gradient counts as the dense one with zeros elsewhere.
+ * time such variables are named in the log (all NULL is an error, as in Keras). A sparse
+ * gradient counts as the dense one with zeros elsewhere; where these change nothing (SGD
+ * without momentum, Adagrad, neither with weight decay) only the rows it names are
+ * visited: see ls_variable_gather().
  * If memory runs out on the way, the variables before that one have their new values and
  * the step does not count as taken.
  */

@@ -160,6 +160,21 @@ typedef enum ls_scatter {
 LS_API ls_tensor *ls_variable_scatter(ls_context *c, ls_variable *v, ls_scatter_op op,
                                       ls_tensor *indices, ls_tensor *updates);
 
+/*
+ * The same without the result, which is a view of the variable and would make the next
+ * change copy it whole: rows are changed where they lie, unless somebody holds the value
+ * (a tensor that was read from it in this step, or retained).
+ */
+LS_API void ls_variable_scatter_in_place(ls_context *c, ls_variable *v, ls_scatter_op op,
+                                         ls_tensor *indices, ls_tensor *updates);
+
+/*
+ * The rows `indices` of the first axis: ls_gather() of ls_read() without holding the
+ * value for the rest of the step, so that SGD and Adagrad change these rows where they
+ * lie. Its gradient is sparse. Indices outside are an error.
+ */
+LS_API ls_tensor *ls_variable_gather(ls_context *c, ls_variable *v, ls_tensor *indices);
+
 /* As ls_here(), for a call that takes a value. */
 LS_API ls_value *ls_here_value(ls_context *c, ls_value *v, const char *file, int line);
 #define LS_HERE_VALUE(c, v) ls_here_value((c), (v), __FILE__, __LINE__)
@@ -186,6 +201,9 @@ LS_API void ls_tape_watch_variable(ls_context *c, ls_tape *tape, ls_variable *v)
     LS_PLACED(c, (ls_variable_assign)((c), (v), (op), LS_HERE_VALUE(c, value), (no_read)))
 #define ls_variable_scatter(c, v, op, indices, updates) \
     LS_PLACED(c, (ls_variable_scatter)((c), (v), (op), (indices), LS_HERE_TENSOR(c, updates)))
+#define ls_variable_scatter_in_place(c, v, op, indices, updates) \
+    LS_PLACED_VOID(c, (ls_variable_scatter_in_place)((c), (v), (op), (indices), LS_HERE_TENSOR(c, updates)))
+#define ls_variable_gather(c, ...) LS_PLACED(c, (ls_variable_gather)((c), __VA_ARGS__))
 #define ls_variable_gradients(c, ...) LS_PLACED_VOID(c, (ls_variable_gradients)((c), __VA_ARGS__))
 /* clang-format on */
 #endif

@@ -185,6 +185,23 @@ ls_tensor *(ls_variable_as_tensor)(ls_context *c, ls_variable *v)
                                 : read_distributed(c, v, true);
 }
 
+/*
+ * The tape needs the shape of the variable alone, so nothing holds the value once the
+ * rows are copied: whoever updates them in this step can do it in place.
+ */
+ls_tensor *(ls_variable_gather)(ls_context *c, ls_variable *v, ls_tensor *indices)
+{
+    ls_tensor *whole = (ls_read)(c, v); // nobody else knows it
+    ls_tensor *rows = whole != NULL ? (ls_gather)(c, whole, indices, 0) : NULL;
+
+    if (whole != NULL && whole->buffer != NULL) {
+        lsi_buffer_release(whole->buffer);
+        whole->buffer = NULL;
+        whole->data = NULL;
+    }
+    return rows;
+}
+
 /* ---- outside of any step ---- */
 
 /* A context for one call; the step's failure is the call's. */

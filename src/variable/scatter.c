@@ -128,9 +128,12 @@ static ls_tensor *check(ls_context *c, const ls_variable *v, ls_scatter_op op,
     return NULL;
 }
 
-/* Changes rows of a plain variable; returns its new value. */
+/*
+ * Changes rows of a plain variable; returns its new value if it is to be `read`: a view
+ * of it, which keeps the next scatter from changing it in place.
+ */
 static ls_tensor *scatter_plain(ls_context *c, ls_variable *v, ls_scatter_op op,
-                                ls_tensor *indices, ls_tensor *updates)
+                                ls_tensor *indices, ls_tensor *updates, bool read)
 {
     ls_error e = LS_ERROR_INIT;
     size_t size, row_bytes;
@@ -155,7 +158,7 @@ static ls_tensor *scatter_plain(ls_context *c, ls_variable *v, ls_scatter_op op,
                    (const char *)updates->data + (size_t)i * row_bytes);
     }
     lsi_variable_commit(v, &w);
-    return lsi_variable_peek(c, v);
+    return read ? lsi_variable_peek(c, v) : NULL;
 }
 
 /* ---- distributed variables ---- */
@@ -284,16 +287,16 @@ static bool gather_rows(ls_context *c, const ls_variable *v, ls_scatter_op op,
 }
 
 static ls_tensor *scatter_all(ls_context *c, ls_variable *v, ls_scatter_op op,
-                              ls_tensor *indices, ls_tensor *updates)
+                              ls_tensor *indices, ls_tensor *updates, bool read)
 {
     for (int i = 0; i < v->components && !lsi_failed(c); i++) {
-        (void)scatter_plain(c, v->component[i], op, indices, updates);
+        (void)scatter_plain(c, v->component[i], op, indices, updates, false);
     }
-    return lsi_failed(c) ? NULL : lsi_variable_aggregate(c, v);
+    return lsi_failed(c) || !read ? NULL : lsi_variable_aggregate(c, v);
 }
 
 static ls_tensor *scatter_distributed(ls_context *c, ls_variable *v, ls_scatter_op op,
-                                      ls_tensor *indices, ls_tensor *updates)
+                                      ls_tensor *indices, ls_tensor *updates, bool read)
 {
     const lsi_mode *now = lsi_mode_now();
     ls_error e = LS_ERROR_INIT;
@@ -309,26 +312,26 @@ static ls_tensor *scatter_distributed(ls_context *c, ls_variable *v, ls_scatter_
         ls_tensor *t;
 
         lsi_mutex_lock(&v->lock);
-        t = scatter_plain(c, here, op, indices, updates);
+        t = scatter_plain(c, here, op, indices, updates, read);
         lsi_mutex_unlock(&v->lock);
         return t;
     }
     if (here == NULL) {
-        return scatter_all(c, v, op, indices, updates);
+        return scatter_all(c, v, op, indices, updates, read);
     }
     if (lsi_update_id() >= 0 || now == NULL || now->cross ||
         v->aggregation == LS_AGGREGATE_NONE) {
-        return scatter_plain(c, here, op, indices, updates);
+        return scatter_plain(c, here, op, indices, updates, read);
     }
     c = now->context; // whatever context the call was given: this is the replica
     if (lsi_replica_peers(c) > 1 && !gather_rows(c, v, op, &indices, &updates)) {
         return NULL;
     }
-    return scatter_plain(c, here, op, indices, updates);
+    return scatter_plain(c, here, op, indices, updates, read);
 }
 
-ls_tensor *(ls_variable_scatter)(ls_context *c, ls_variable *v, ls_scatter_op op,
-                                 ls_tensor *indices, ls_tensor *updates)
+static ls_tensor *scatter(ls_context *c, ls_variable *v, ls_scatter_op op,
+                          ls_tensor *indices, ls_tensor *updates, bool read)
 {
     ls_tensor *t;
     uint16_t recording;
@@ -344,8 +347,20 @@ ls_tensor *(ls_variable_scatter)(ls_context *c, ls_variable *v, ls_scatter_op op
     indices = lsi_dense(c, indices);
     updates = lsi_dense(c, updates);
     t = lsi_failed(c)          ? NULL
-        : v->kind == LSI_PLAIN ? scatter_plain(c, v, op, indices, updates)
-                               : scatter_distributed(c, v, op, indices, updates);
+        : v->kind == LSI_PLAIN ? scatter_plain(c, v, op, indices, updates, read)
+                               : scatter_distributed(c, v, op, indices, updates, read);
     c->recording = recording;
     return t;
+}
+
+ls_tensor *(ls_variable_scatter)(ls_context *c, ls_variable *v, ls_scatter_op op,
+                                 ls_tensor *indices, ls_tensor *updates)
+{
+    return scatter(c, v, op, indices, updates, true);
+}
+
+void(ls_variable_scatter_in_place)(ls_context *c, ls_variable *v, ls_scatter_op op,
+                                   ls_tensor *indices, ls_tensor *updates)
+{
+    (void)scatter(c, v, op, indices, updates, false);
 }

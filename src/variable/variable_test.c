@@ -1,6 +1,7 @@
 #include "lockstep/op.h"
 #include "lockstep/variable.h"
 #include "ls_test.h"
+#include "variable/variable.h"
 
 struct fixture {
     ls_context *c;
@@ -180,6 +181,29 @@ LST_TEST(scattered_integers_wrap_around)
     ls_context_close(c);
 }
 
+LST_TEST(rows_change_in_place_unless_somebody_holds_the_value)
+{
+    struct fixture f = setup(300, NULL);
+    ls_tensor *i = ls_constant(f.c, LS_I32, LS_SHAPE(1), (int32_t[]){7});
+    ls_tensor *u = ls_constant(f.c, LS_F32, LS_SHAPE(1), (float[]){1});
+    ls_tensor *held = NULL;
+    const void *memory, *now;
+
+    memory = f.v->buffer->data;
+    for (int k = 0; k < 5; k++) {
+        ls_variable_scatter_in_place(f.c, f.v, LS_SCATTER_ADD, i, u);
+        now = f.v->buffer->data;
+        LST_CHECK(now == memory);
+    }
+    LST_OK(ls_variable_value(f.v, &held, NULL));
+    ls_variable_scatter_in_place(f.c, f.v, LS_SCATTER_ADD, i, u);
+    now = f.v->buffer->data;
+    LST_CHECK(now != memory && at(held, 7) == 5 && at(ls_read(f.c, f.v), 7) == 6);
+    LST_OK(ls_context_finish(f.c, NULL));
+    ls_tensor_release(held);
+    teardown(f);
+}
+
 /* ---- literals: the answers are TensorFlow's, but where a number does not fit ---- */
 
 enum { TAKEN = -1, SCALAR = 0, TWO = 2 };
@@ -354,6 +378,7 @@ LST_MAIN(LST_CASE(a_tensor_that_was_read_keeps_its_value),
          LST_CASE(a_scatter_outside_changes_nothing),
          LST_CASE(scattered_integers_wrap_around),
          LST_CASE(gradients_of_two_reads_add_up),
+         LST_CASE(rows_change_in_place_unless_somebody_holds_the_value),
          LST_CASE(a_literal_is_taken_or_refused_as_tensorflow_does),
          LST_CASE(a_literal_integer_keeps_all_of_its_digits),
          LST_CASE(adding_another_shape_is_an_error_of_the_operation),
