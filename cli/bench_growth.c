@@ -16,8 +16,9 @@
 #include <unistd.h>
 
 enum {
-    SIZES = 5,    /* the first, doubled four times */
-    SIZES_FEW = 3 /* the fewest that say something */
+    SIZES = 5,     /* the first, doubled four times */
+    SIZES_FEW = 3, /* the fewest that say something */
+    FAMILIES = 4,
 };
 
 /* Seconds and bytes above which larger sizes are left out. */
@@ -280,7 +281,7 @@ static ls_status run_once(const growth_case *what, int64_t n, struct answer *a,
 static ls_status run_size(struct growth *g, int i, ls_error *err)
 {
     const int times = g->small ? 1 : 3;
-    struct answer a;
+    struct answer a = {0};
 
     for (int k = 0; k < times; k++) {
         const ls_status st = run_once(g->what, g->n[i], &a, err);
@@ -417,7 +418,7 @@ static int measure(const bench_options *o, const growth_case *what, bool *bad)
     const growth_case stricter = with_limit(what, o->most);
     struct growth g = {.what = &stricter, .small = o->small};
     ls_error err = LS_ERROR_INIT;
-    struct answer first;
+    struct answer first = {0};
     struct verdict v;
     int status;
 
@@ -447,12 +448,12 @@ static int measure(const bench_options *o, const growth_case *what, bool *bad)
 
 int bench_growth(const bench_options *o)
 {
-    static const growth_case *const families[] = {growth_of_tapes, growth_of_updates,
-                                                  growth_of_replicas, growth_of_input};
+    const growth_case *const families[FAMILIES] = {growth_of_tapes, growth_of_updates,
+                                                   growth_of_replicas, growth_of_input};
     int status = CLI_OK, matched = 0;
     bool bad = false;
 
-    for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+    for (size_t f = 0; f < FAMILIES; f++) {
         for (const growth_case *w = families[f]; status == CLI_OK && w->name; w++) {
             if (!bench_wanted(o, w->name)) {
                 continue;
@@ -466,7 +467,7 @@ int bench_growth(const bench_options *o)
     if (matched == 0) {
         fprintf(stderr, "lockstep bench growth: no line has '%s' in its name; there are",
                 o->filter);
-        for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+        for (size_t f = 0; f < FAMILIES; f++) {
             for (const growth_case *w = families[f]; w->name; w++) {
                 fprintf(stderr, "%s %s", f > 0 || w > families[f] ? "," : "", w->name);
             }

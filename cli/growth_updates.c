@@ -165,7 +165,7 @@ static void update_rows(growth_run *r)
     if (r->st == LS_OK) {
         const float *p = ls_tensor_data(ls_read(r->c, w));
 
-        growth_check(r, p != NULL && p[0] < 0 && p[TOUCHED * COLUMNS] == 0,
+        growth_check(r, p != NULL && p[0] < 0 && p[(size_t)TOUCHED * COLUMNS] == 0,
                      "other rows were updated");
     }
     growth_finish(r);
