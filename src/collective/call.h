@@ -71,6 +71,7 @@ typedef struct lsi_call {
     size_t inlined;  /* lsi_inline_size() of it */
     const char *tag; /* what the caller calls it: every meeting has one; else NULL */
     uint64_t detail; /* whatever else must be the same on every rank, as a number */
+    uint64_t print;  /* one of several: its fingerprint's detail, for others to compare */
     void *partial;   /* where this rank keeps partial sums, lsi_wide_size() each; NULL */
     lsi_comm_place place;
 } lsi_call;

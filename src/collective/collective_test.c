@@ -435,6 +435,74 @@ LST_TEST(a_tree_of_many_ranks_is_a_tree)
     free((void *)from);
 }
 
+/* ---- mail ---- */
+
+LST_TEST(mail_of_many_ranks_and_many_sends_is_matched_by_rank_in_order)
+{
+    enum { RANKS = 70, EACH = 50 }; // more ranks than a mailbox has queues
+    static int32_t sent[RANKS][EACH], got[RANKS][EACH];
+    static ls_comm_work *work[2][RANKS][EACH];
+    ls_comm *comm[RANKS];
+    ls_error e = LS_ERROR_INIT;
+    bool right = true;
+
+    LST_OK(ls_comm_local(RANKS, NULL, comm, &e));
+    for (int i = 0; i < EACH; i++) {
+        for (int r = 1; r < RANKS; r++) { // to rank 0, half before and half after
+            sent[r][i] = r * 1000 + i;
+            if (r % 2 == 0) {
+                LST_OK(ls_comm_start_recv(comm[0], r, 1, LS_I32, NULL, &got[r][i],
+                                          &work[1][r][i], &e));
+            }
+            LST_OK(ls_comm_start_send(comm[r], 0, &sent[r][i], 1, LS_I32, NULL,
+                                      &work[0][r][i], &e));
+        }
+    }
+    for (int r = RANKS - 1; r > 0; r -= 2) {
+        for (int i = 0; i < EACH; i++) {
+            LST_OK(ls_comm_start_recv(comm[0], r, 1, LS_I32, NULL, &got[r][i],
+                                      &work[1][r][i], &e));
+        }
+    }
+    for (int r = 1; r < RANKS; r++) {
+        for (int i = 0; i < EACH; i++) {
+            LST_OK(ls_comm_wait(work[0][r][i], &e));
+            LST_OK(ls_comm_wait(work[1][r][i], &e));
+            right = right && got[r][i] == sent[r][i];
+        }
+    }
+    LST_CHECK(right);
+    for (int r = 0; r < RANKS; r++) {
+        ls_comm_release(comm[r]);
+    }
+}
+
+/* ---- groups that differ ---- */
+
+/* The counts are the caller's, and gone as soon as the call has returned. */
+static void gathers_in_a_group(struct rank *me)
+{
+    size_t *counts = calloc(2, sizeof *counts);
+    int32_t mine[4] = {0}, all[8] = {0};
+    ls_error e = LS_ERROR_INIT;
+
+    counts[0] = 1;
+    counts[1] = me->index == 0 ? 2 : 3;
+    LST_OK(ls_comm_group_begin(me->comm, &e));
+    LST_OK(ls_comm_all_gather_uneven(me->comm, mine, counts, LS_I32, NULL, all, &e));
+    LST_OK(ls_comm_barrier(me->comm, NULL, &e));
+    LST_FAILS(ls_comm_group_end(me->comm, NULL, &e), LS_INVALID_ARGUMENT, e,
+              "shape mismatch");
+    free(counts);
+}
+
+LST_TEST(groups_that_differ_in_their_counts_are_told_so_whoever_leaves_first)
+{
+    for (int i = 0; i < 200; i++) {
+        run_ranks(2, gathers_in_a_group, NULL);
+    }
+}
+
 LST_MAIN(LST_CASE(everybody_who_meets_is_handed_what_all_gave),
          LST_CASE(meeting_for_different_things_is_an_error_with_both_lines),
          LST_CASE(a_group_that_was_broken_is_whole_again_after_a_reset),
@@ -449,4 +517,6 @@ LST_MAIN(LST_CASE(everybody_who_meets_is_handed_what_all_gave),
          LST_CASE(S104_the_broadcast_tree_is_the_specified_one),
          LST_CASE(every_rank_has_one_way_to_the_source), LST_CASE(a_choice_is_explained),
          LST_CASE(reductions_have_names), LST_CASE(a_nan_on_any_rank_is_in_the_result),
-         LST_CASE(a_tree_of_many_ranks_is_a_tree))
+         LST_CASE(a_tree_of_many_ranks_is_a_tree),
+         LST_CASE(mail_of_many_ranks_and_many_sends_is_matched_by_rank_in_order),
+         LST_CASE(groups_that_differ_in_their_counts_are_told_so_whoever_leaves_first))

@@ -74,8 +74,11 @@ static size_t inline_bytes(const ls_comm_work *work)
     return bytes;
 }
 
-/* What stands for several calls in the entry. */
-static lsi_call summary(const ls_comm_work *work, int ranks)
+/*
+ * What stands for several calls in the entry. The counts and pieces that a call refers to
+ * are gone when its rank leaves; what others compare is kept in the call.
+ */
+static lsi_call summary(ls_comm_work *work, int ranks)
 {
     lsi_call sum = {.kind = LSI_CALL_GROUP,
                     .dtype = LS_F32,
@@ -86,6 +89,7 @@ static lsi_call summary(const ls_comm_work *work, int ranks)
     for (size_t i = 0; i < work->call_count; i++) {
         lsi_fingerprint f = lsi_fingerprint_of(&work->calls[i], ranks);
 
+        work->calls[i].print = f.detail;
         f.site = 0;
         sum.detail = lsi_hash(sum.detail, &f, sizeof f);
     }
@@ -239,16 +243,19 @@ static void end_first(lsi_local_comm *c, const ls_error *why)
     lsi_local_wake(c->group, LSI_WANTS_ROOM);
 }
 
-/* The first of two groups' calls that differ; index 0 if only their number does. */
-static size_t first_difference(const lsi_entry *a, const lsi_entry *b, int ranks)
+static bool same_call(const lsi_call *a, const lsi_call *b)
+{
+    return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype &&
+           a->count == b->count && a->print == b->print;
+}
+
+/* The first of two groups' calls that differ; SIZE_MAX: only their number does. */
+static size_t first_difference(const lsi_entry *a, const lsi_entry *b)
 {
     const size_t most = LSI_MIN(a->one.count, b->one.count);
 
     for (size_t i = 0; i < most; i++) {
-        const lsi_fingerprint f = lsi_fingerprint_of(&a->calls[i], ranks);
-        const lsi_fingerprint g = lsi_fingerprint_of(&b->calls[i], ranks);
-
-        if (!lsi_fingerprint_equal(&f, &g)) {
+        if (!same_call(&a->calls[i], &b->calls[i])) {
             return i;
         }
     }
@@ -269,7 +276,7 @@ static ls_status compare(lsi_local_comm *c, uint32_t sequence, ls_error *err)
             continue;
         }
         if (x->kind == LSI_CALL_GROUP && y->kind == LSI_CALL_GROUP) {
-            const size_t i = first_difference(a, b, g->size);
+            const size_t i = first_difference(a, b);
 
             if (i != SIZE_MAX) {
                 x = &a->calls[i];

@@ -56,10 +56,21 @@ typedef struct lsi_slot {
     lsi_entry ring[LSI_RING];
 } lsi_slot;
 
-/* Sends to one rank, and its receives, that have not found their other half. */
+enum { LSI_MAIL_QUEUES = 32 };
+
+/* Sends or receives between one rank and some others, the oldest first. */
+typedef struct lsi_mail_queue {
+    ls_comm_work *first, *last;
+} lsi_mail_queue;
+
+/*
+ * Sends to one rank, and its receives, that have not found their other half: a queue for
+ * each sender's rank, counted round, so that a search sees few that do not match.
+ */
 typedef struct lsi_mailbox {
     lsi_mutex lock;
-    ls_comm_work *first, *last;
+    bool used; /* something has waited here since it was cleared */
+    lsi_mail_queue sends[LSI_MAIL_QUEUES], receives[LSI_MAIL_QUEUES];
 } lsi_mailbox;
 
 typedef struct lsi_local_comm lsi_local_comm;
@@ -121,6 +132,9 @@ void lsi_local_wait(ls_comm *comm, ls_comm_work *work);
 
 void lsi_mail_post(lsi_local_comm *c, ls_comm_work *work);
 bool lsi_mail_test(lsi_local_comm *c, ls_comm_work *work);
+
+/* Ends what waits in the box, whose group is reset; no rank is inside a call. */
+void lsi_mail_clear(lsi_mailbox *box, const ls_error *why);
 
 /* Takes a send or receive back after a failure, which `why` is. */
 void lsi_mail_withdraw(lsi_local_comm *c, ls_comm_work *work, const ls_error *why);

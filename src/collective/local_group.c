@@ -268,19 +268,11 @@ void lsi_comm_local_reset(ls_comm *comm)
     }
     for (int r = 0; r < g->size; r++) {
         lsi_slot *slot = &g->slots[r];
-        lsi_mailbox *box = &g->boxes[r];
 
         if (g->handles[r] != NULL) {
             reset_handle(g->handles[r], &why);
         }
-        while (box->first != NULL) {
-            ls_comm_work *work = box->first;
-
-            box->first = work->parcel.next;
-            work->parcel.queued = false;
-            lsi_work_end(work, &why);
-        }
-        box->last = NULL;
+        lsi_mail_clear(&g->boxes[r], &why);
         atomic_store(&slot->finished, 0);
         for (int i = 0; i < LSI_RING; i++) {
             atomic_store(&slot->ring[i].posted, 0);

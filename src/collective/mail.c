@@ -14,51 +14,78 @@ static lsi_mailbox *box_of(lsi_local_comm *c, const ls_comm_work *work)
     return &c->group->boxes[call->kind == LSI_CALL_SEND ? call->peer : c->base.rank];
 }
 
-static void append(lsi_mailbox *box, ls_comm_work *work)
+/* The queue that `work` of this rank waits in, or (other) its other half. */
+static lsi_mail_queue *queue_of(const lsi_local_comm *c, lsi_mailbox *box,
+                                const ls_comm_work *work, bool other)
+{
+    const lsi_call *call = &work->calls[0];
+    const bool sends = call->kind == LSI_CALL_SEND;
+    const int sender = sends ? c->base.rank : call->peer;
+
+    return (sends != other ? box->sends : box->receives) + sender % LSI_MAIL_QUEUES;
+}
+
+static void append(lsi_mail_queue *queue, ls_comm_work *work)
 {
     work->parcel.next = NULL;
     work->parcel.queued = true;
-    if (box->first == NULL) {
-        box->first = work;
+    if (queue->first == NULL) {
+        queue->first = work;
     } else {
-        box->last->parcel.next = work;
+        queue->last->parcel.next = work;
     }
-    box->last = work;
+    queue->last = work;
 }
 
-static void take_out(lsi_mailbox *box, ls_comm_work *work)
+static void take_out(lsi_mail_queue *queue, ls_comm_work *work)
 {
     ls_comm_work *before = NULL;
 
-    for (ls_comm_work *w = box->first; w != work; w = w->parcel.next) {
+    for (ls_comm_work *w = queue->first; w != work; w = w->parcel.next) {
         before = w;
     }
     if (before == NULL) {
-        box->first = work->parcel.next;
+        queue->first = work->parcel.next;
     } else {
         before->parcel.next = work->parcel.next;
     }
-    if (box->last == work) {
-        box->last = before;
+    if (queue->last == work) {
+        queue->last = before;
     }
     work->parcel.queued = false;
 }
 
 /* The oldest of the other kind between the same two ranks. */
-static ls_comm_work *find_other(const lsi_local_comm *c, const lsi_mailbox *box,
+static ls_comm_work *find_other(const lsi_local_comm *c, const lsi_mail_queue *queue,
                                 const ls_comm_work *work)
 {
-    const lsi_call *call = &work->calls[0];
-
-    for (ls_comm_work *w = box->first; w != NULL; w = w->parcel.next) {
-        const lsi_call *other = &w->calls[0];
-
-        if (other->kind != call->kind && w->comm->rank == call->peer &&
-            other->peer == c->base.rank) {
+    for (ls_comm_work *w = queue->first; w != NULL; w = w->parcel.next) {
+        if (w->comm->rank == work->calls[0].peer && w->calls[0].peer == c->base.rank) {
             return w;
         }
     }
     return NULL;
+}
+
+static void clear_queue(lsi_mail_queue *queue, const ls_error *why)
+{
+    while (queue->first != NULL) {
+        ls_comm_work *work = queue->first;
+
+        queue->first = work->parcel.next;
+        work->parcel.queued = false;
+        lsi_work_end(work, why);
+    }
+    queue->last = NULL;
+}
+
+void lsi_mail_clear(lsi_mailbox *box, const ls_error *why)
+{
+    for (int i = 0; i < LSI_MAIL_QUEUES && box->used; i++) {
+        clear_queue(&box->sends[i], why);
+        clear_queue(&box->receives[i], why);
+    }
+    box->used = false;
 }
 
 /* Both sides get the same words. */
@@ -99,11 +126,12 @@ void lsi_mail_post(lsi_local_comm *c, ls_comm_work *work)
     atomic_store_explicit(&slot->last_line, call->place.line, memory_order_relaxed);
     work->posted = true;
     lsi_mutex_lock(&box->lock);
-    other = find_other(c, box, work);
+    other = find_other(c, queue_of(c, box, work, true), work);
     if (other == NULL) {
-        append(box, work);
+        append(queue_of(c, box, work, false), work);
+        box->used = true;
     } else {
-        take_out(box, other);
+        take_out(queue_of(c, box, work, true), other);
         work->parcel.other = other;
         other->parcel.other = work;
         if (!agree(work, other)) {
@@ -187,7 +215,7 @@ void lsi_mail_withdraw(lsi_local_comm *c, ls_comm_work *work, const ls_error *wh
     lsi_mutex_lock(&box->lock);
     taken = work->parcel.taken;
     if (work->parcel.queued) {
-        take_out(box, work);
+        take_out(queue_of(c, box, work, false), work);
     } else if (!taken && work->parcel.other != NULL) {
         work->parcel.other->parcel.other = NULL;
     }

@@ -78,6 +78,9 @@ static const ls_tensor *peer(const lsi_look *look, int r)
 
 /* ---- all_gather ---- */
 
+/* Copies of the result that are worth two more meetings, in bytes. */
+enum { WORTH_SHARING = 1 << 20 };
+
 struct gather_attrs {
     const lsi_look *peers; // only while the kernel runs
     ls_shape shape;
@@ -150,6 +153,37 @@ static void gather_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const
     size[a->axis] = a->own;
     gin[0] = (ls_slice)(c, (ls_all_reduce)(c, LS_SUM, gout[0]), begin, size);
 }
+
+/* The result lies in input 0 already, memory that the replicas filled together. */
+static ls_status shared_shape(ls_op_call *k)
+{
+    const struct gather_attrs *a = ls_op_attrs(k);
+
+    k->spec[0].view = true;
+    k->spec[0].offset = 0;
+    return ls_op_set_output(k, 0, ls_tensor_dtype(ls_op_input(k, 0)), &a->shape);
+}
+
+static ls_status shared_kernel(ls_op_call *k)
+{
+    return ls_op_fail(k, LS_INTERNAL, "a view has nothing to compute");
+}
+
+static void shared_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
+                            ls_tensor **gin)
+{
+    gin[0] = NULL;
+    gather_gradient(c, n, gout, gin + 1);
+}
+
+static const ls_op shared_row = {.struct_size = sizeof(ls_op),
+                                 .name = "all_gather",
+                                 .min_inputs = 2,
+                                 .max_inputs = 2,
+                                 .outputs = 1,
+                                 .shape = shared_shape,
+                                 .kernel = shared_kernel,
+                                 .gradient = shared_gradient};
 
 static const ls_op gather_row = {.struct_size = sizeof(ls_op),
                                  .name = "all_gather",
@@ -243,6 +277,59 @@ static bool check_gather(ls_context *c, const ls_tensor *t, int *axis)
     return false;
 }
 
+/* This replica's rows into the whole at `to`. */
+static void put_part(const ls_tensor *t, const struct gather_attrs *a, void *to)
+{
+    size_t inner = ls_dtype_size((ls_dtype)t->dtype), outer = 1;
+
+    for (int i = 0; i < t->ndim; i++) {
+        outer *= i < a->axis ? (size_t)t->dims[i] : 1;
+        inner *= i > a->axis ? (size_t)t->dims[i] : 1;
+    }
+    const size_t bytes = (size_t)a->own * inner;
+    const size_t row = (size_t)a->shape.dims[a->axis] * inner;
+    for (size_t o = 0; o < outer && bytes > 0; o++) {
+        memcpy((char *)to + o * row + (size_t)a->begin * inner,
+               (const char *)t->data + o * bytes, bytes);
+    }
+}
+
+/* A result long enough that a copy for each replica costs more than to meet again. */
+static bool is_long(const ls_tensor *t, const struct gather_attrs *a, int n)
+{
+    int64_t count;
+    size_t bytes;
+
+    return lsi_shape_bytes(&a->shape, (ls_dtype)t->dtype, &count, &bytes) &&
+           bytes > LSI_INLINE_BYTES && bytes >= (size_t)WORTH_SHARING / (size_t)n;
+}
+
+/* Replica 0 gives the memory, each fills in its part, and all see the whole. */
+static ls_tensor *gather_shared(ls_context *c, const struct gather_attrs *a, ls_tensor *t)
+{
+    const ls_dtype dtype = (ls_dtype)t->dtype;
+    ls_tensor *whole = NULL, *in[2] = {NULL, t};
+    lsi_look look;
+
+    if (lsi_replica_of(c)->index == 0) {
+        whole = lsi_context_tensor(c, dtype, &a->shape);
+    }
+    if (lsi_show(c, "all_gather's result", 0, whole, &look)) {
+        const ls_tensor *shared = look.all[0];
+
+        put_part(t, a, shared->data);
+        in[0] = lsi_context_struct(c);
+        if (in[0] == NULL) {
+            (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for a tensor");
+        } else {
+            lsi_tensor_init_view(in[0], shared, dtype, &a->shape, 0);
+            in[0]->device = c->device;
+        }
+    }
+    lsi_leave(&look); // now every part is there
+    return lsi_failed(c) ? NULL : (ls_op_apply1)(c, &shared_row, in, 2, a, sizeof *a);
+}
+
 ls_tensor *(ls_all_gather)(ls_context *c, ls_tensor *t, int axis)
 {
     lsi_look p;
@@ -263,7 +350,8 @@ ls_tensor *(ls_all_gather)(ls_context *c, ls_tensor *t, int axis)
     }
     a.axis = axis;
     if (lsi_show(c, "all_gather", (uint64_t)axis, t, &p) && fit(c, &p, &a)) {
-        out = (ls_op_apply1)(c, &gather_row, &t, 1, &a, sizeof a);
+        out = is_long(t, &a, p.n) ? gather_shared(c, &a, t)
+                                  : (ls_op_apply1)(c, &gather_row, &t, 1, &a, sizeof a);
     }
     lsi_leave(&p);
     return lsi_failed(c) ? NULL : out;

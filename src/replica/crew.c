@@ -111,6 +111,20 @@ static ls_status level_create(struct lsi_crew *crew, lsi_level **out, ls_error *
     return LS_OK;
 }
 
+/*
+ * How long a replica that waits spins. With more replicas than cores it would keep the
+ * core from the one it waits for: unless the program says otherwise, it sleeps at once.
+ */
+static int64_t spin_of(const ls_strategy *s)
+{
+    const int cores = LSI_MIN(lsi_affinity_get(NULL, 0), lsi_cpu_quota());
+
+    if (s->spin_us == 0) {
+        return s->local > cores ? 0 : (int64_t)lsi_team_spin_us() * 1000;
+    }
+    return s->spin_us < 0 ? 0 : (int64_t)s->spin_us * 1000;
+}
+
 ls_status lsi_crew_create(ls_strategy *s, struct lsi_crew **out, ls_error *err)
 {
     struct lsi_crew *crew = lsi_alloc(1, sizeof *crew);
@@ -133,10 +147,7 @@ ls_status lsi_crew_create(ls_strategy *s, struct lsi_crew **out, ls_error *err)
             (ls_random_state){lsi_runtime_seed(s->runtime),
                               k < crew->n ? (uint64_t)k : LSI_STREAM_CROSS, 0};
     }
-    crew->spin_ns =
-        s->spin_us < 0
-            ? 0
-            : (int64_t)(s->spin_us > 0 ? s->spin_us : lsi_team_spin_us()) * 1000;
+    crew->spin_ns = spin_of(s);
     lsi_mutex_init(&crew->running);
     lsi_mutex_init(&crew->aborting);
     lsi_word_init(&crew->go, 0);

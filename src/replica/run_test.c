@@ -1,7 +1,9 @@
 /* Running replicas: order, meeting, failing, and what is left afterwards. */
 #include "replica_test.h"
 
+#include "os/team.h"
 #include "os/thread.h"
+#include "replica/frame.h"
 
 static ls_value *own_id(ls_context *c, ls_value *args, void *user)
 {
@@ -421,6 +423,33 @@ LST_TEST(threads_that_run_one_strategy_take_turns)
     mirror_end(&m);
 }
 
+static int64_t spin_of(int replicas, int spin_us)
+{
+    ls_runtime_options ro = LS_RUNTIME_OPTIONS_INIT;
+    ls_strategy_options so = LS_STRATEGY_OPTIONS_INIT;
+    ls_strategy *s = NULL;
+    ls_error e = LS_ERROR_INIT;
+
+    ro.logical_cpus = replicas;
+    LST_OK(ls_runtime_create(&ro, &so.runtime, &e));
+    so.spin_us = spin_us;
+    LST_OK(ls_mirrored_create(NULL, &so, &s, &e));
+    const int64_t spin = s->crew->spin_ns;
+    ls_strategy_release(s);
+    ls_runtime_release(so.runtime);
+    return spin;
+}
+
+LST_TEST(replicas_spin_where_each_has_a_core_or_the_program_says_so)
+{
+    const int cores = LSI_MIN(lsi_affinity_get(NULL, 0), lsi_cpu_quota());
+
+    LST_CHECK(spin_of(cores + 1, 0) == 0);
+    LST_CHECK(spin_of(cores + 1, 7) == 7000);
+    LST_CHECK(spin_of(2, -1) == 0);
+    LST_CHECK(cores < 2 || spin_of(2, 0) == (int64_t)lsi_team_spin_us() * 1000);
+}
+
 /* ---- random failures ---- */
 
 struct chance {
@@ -487,4 +516,5 @@ LST_MAIN(
     LST_CASE(a_merge_function_may_run_the_replicas_again_where_they_take_turns),
     LST_CASE(steps_without_an_iterator_run_the_function_without_arguments),
     LST_CASE(threads_that_run_one_strategy_take_turns),
+    LST_CASE(replicas_spin_where_each_has_a_core_or_the_program_says_so),
     LST_CASE(a_thousand_runs_that_fail_at_random_end_and_leave_nothing))

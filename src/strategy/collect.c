@@ -79,19 +79,18 @@ static bool packs(const ls_tensor *t, ls_reduce op)
     return t->values == NULL && (op == LS_SUM || lsi_dtype_is_float((ls_dtype)t->dtype));
 }
 
-/* Reduces the leaves of one pack that have the dtype of leaf `first`. */
-static bool reduce_pack(ls_context *c, ls_reduce op, struct leaves *l, const size_t *pack,
-                        size_t first, const ls_communication_options *opts,
+/* Reduces those of the leaves [first, end) that have the dtype of the first. */
+static bool reduce_pack(ls_context *c, ls_reduce op, struct leaves *l, size_t first,
+                        size_t end, const ls_communication_options *opts,
                         ls_tensor **scratch)
 {
     size_t n = 0;
 
-    for (size_t i = first; i < l->n; i++) {
+    for (size_t i = first; i < end; i++) {
         ls_tensor *t = l->in[i];
         const ls_shape shape = ls_tensor_shape(t);
 
-        if (l->out[i] != NULL || !packs(t, op) || pack[i] != pack[first] ||
-            t->dtype != l->in[first]->dtype) {
+        if (l->out[i] != NULL || !packs(t, op) || t->dtype != l->in[first]->dtype) {
             continue;
         }
         l->out[i] = lsi_context_tensor(c, (ls_dtype)t->dtype, &shape);
@@ -132,15 +131,22 @@ static bool measure(ls_context *c, ls_reduce op, const struct leaves *l, size_t 
     return true;
 }
 
-/* What travels in packs, pack by pack, then the others, each on its own. */
+/*
+ * What travels in packs, pack by pack, then the others, each on its own. The first pack
+ * is the end of the list, the next one what stands before it, and so on.
+ */
 static void reduce_in_order(ls_context *c, ls_reduce op, struct leaves *l,
-                            const size_t *pack, size_t count, ls_tensor **scratch,
+                            const size_t *pack, ls_tensor **scratch,
                             const ls_communication_options *opts)
 {
-    for (size_t p = 0; p < count; p++) {
-        for (size_t i = 0; i < l->n && !lsi_failed(c); i++) {
-            if (pack[i] == p && l->out[i] == NULL && packs(l->in[i], op)) {
-                (void)reduce_pack(c, op, l, pack, i, opts, scratch);
+    for (size_t end = l->n, begin; end > 0 && !lsi_failed(c); end = begin) {
+        begin = end - 1;
+        while (begin > 0 && pack[begin - 1] == pack[end - 1]) {
+            begin--;
+        }
+        for (size_t i = begin; i < end && !lsi_failed(c); i++) {
+            if (l->out[i] == NULL && packs(l->in[i], op)) {
+                (void)reduce_pack(c, op, l, i, end, opts, scratch);
             }
         }
     }
@@ -163,9 +169,9 @@ static void reduce_packed(ls_context *c, ls_reduce op, struct leaves *l,
     } else if (measure(c, op, l, bytes)) {
         size_t *pack = bytes + n;
         const size_t limit = (size_t)bytes_per_pack(c, opts);
-        const size_t count = lsi_pack_by_bytes(bytes, l->n, limit, pack);
 
-        reduce_in_order(c, op, l, pack, count, scratch, opts);
+        (void)lsi_pack_by_bytes(bytes, l->n, limit, pack);
+        reduce_in_order(c, op, l, pack, scratch, opts);
     }
     lsi_free(bytes);
     lsi_free(scratch);

@@ -61,12 +61,15 @@ ls_status lsi_plan_split(const size_t *counts, const ls_dtype *dtypes, size_t n,
                          int num_packs, lsi_pack_plan *out, ls_error *err)
 {
     const size_t packs = (size_t)num_packs;
-    size_t room;
+    size_t kinds = 0, room;
     size_t *sizes = NULL;
     size_t pack = 0;
 
-    // Each boundary between packs makes one segment more.
-    if (!lsi_mul_size(n, packs + 1, &room)) {
+    for (size_t v = 0; v < n; v++) {
+        kinds += first_of_dtype(dtypes, v);
+    }
+    // Each boundary between packs of a dtype makes one segment more.
+    if (!lsi_mul_size(kinds, packs, &room) || !lsi_add_size(room, n, &room)) {
         return lsi_fail_memory(err, "a plan of packs", SIZE_MAX);
     }
     ls_status st = reserve(room, out, err);
