@@ -30,6 +30,20 @@ LST_TEST(the_first_failure_sticks_and_names_its_line)
     ls_context_close(c);
 }
 
+LST_TEST(scalars_have_the_dtype_of_their_name)
+{
+    ls_context *c = open_context();
+    ls_tensor *f32 = ls_constant_f32(c, 0.1F), *f64 = ls_constant_f64(c, 0.1);
+    ls_tensor *i32 = ls_constant_i32(c, INT32_MIN), *i64 = ls_constant_i64(c, INT64_MIN);
+
+    LST_CHECK(ls_tensor_dtype(f32) == LS_F32 && ls_item(c, f32) == (double)0.1F);
+    LST_CHECK(ls_tensor_dtype(f64) == LS_F64 && ls_item(c, f64) == 0.1);
+    LST_CHECK(ls_tensor_dtype(i32) == LS_I32 && ls_item(c, i32) == INT32_MIN);
+    LST_CHECK(ls_tensor_dtype(i64) == LS_I64 && ls_item(c, i64) == (double)INT64_MIN);
+    LST_CHECK(ls_tensor_ndim(f64) == 0 && ls_tensor_ndim(i32) == 0);
+    ls_context_close(c);
+}
+
 LST_TEST(a_retained_tensor_outlives_its_step)
 {
     ls_context *c = open_context();
@@ -207,6 +221,7 @@ LST_TEST(a_kernel_of_the_program_that_fails_in_silence_is_named_and_no_bug_of_th
 }
 
 LST_MAIN(
+    LST_CASE(scalars_have_the_dtype_of_their_name),
     LST_CASE(the_first_failure_sticks_and_names_its_line),
     LST_CASE(a_retained_tensor_outlives_its_step),
     LST_CASE(a_steady_step_gets_the_same_memory_again),

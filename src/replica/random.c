@@ -22,6 +22,7 @@ static const lsi_mode *part_in_run(const ls_strategy *s)
 static ls_status hold(ls_strategy *s, int replica, const char *what, held_state *out,
                       ls_error *err)
 {
+    const int local = s != NULL && s->crew != NULL ? s->local : 1;
     const lsi_mode *part = NULL;
     ls_context *c = NULL;
 
@@ -29,11 +30,11 @@ static ls_status hold(ls_strategy *s, int replica, const char *what, held_state 
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "%s: the strategy is NULL", what);
     }
-    if (replica < LS_CROSS_REPLICA || replica >= s->local) {
+    if (replica < LS_CROSS_REPLICA || replica >= local) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "%s: there is no replica %d; there are 0 to %d, and "
                              "LS_CROSS_REPLICA for merge functions",
-                             what, replica, s->local - 1);
+                             what, replica, local - 1);
     }
     if (s->crew == NULL) { // the default strategy: its replica is the thread's own
         c = lsi_thread_context();
@@ -51,7 +52,7 @@ static ls_status hold(ls_strategy *s, int replica, const char *what, held_state 
         out->lock = &s->crew->running;
         lsi_mutex_lock(out->lock);
     }
-    out->at = &s->crew->random[replica == LS_CROSS_REPLICA ? s->local : replica];
+    out->at = &s->crew->random[replica == LS_CROSS_REPLICA ? local : replica];
     return LS_OK;
 }
 
