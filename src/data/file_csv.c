@@ -287,8 +287,9 @@ static ls_status convert(struct csv_reader *r, size_t i, ls_device *dev, ls_tens
     if (lsi_csv_is_absent(r->layout, s)) {
         if (!f->optional) {
             return refuse(r, column_of(r, i), err,
-                          "a value is required, but the field is empty; give the column "
-                          "a default if it may be");
+                          "field %zu is required, but it is empty; give its column a "
+                          "default if it may be",
+                          i);
         }
         *out = default_tensor(f, dev);
     } else if (f->dtype == LS_STRING) {

@@ -62,7 +62,7 @@ LST_TEST(D94_fields_take_their_defaults_and_a_bad_record_is_one_failure)
     LST_CHECK(ls_spec_size(ls_dataset_spec(d)) == 3 &&
               ls_spec_dtype(ls_spec_child(ls_dataset_spec(d), 1)) == LS_F32);
     LST_CHECK(lst_says(ls_dataset_retain(d), 2, LS_INVALID_ARGUMENT,
-                       "c.csv: line 3, column 3 (at byte 22): a value is required", ""));
+                       "c.csv: line 3, column 3 (at byte 22): field 2 is required", ""));
     lst_saves(d, 5);
     lst_leave(&at);
 }
