@@ -112,7 +112,12 @@ ls_tensor *(ls_average_loss)(ls_context *c, ls_tensor *losses, ls_tensor *weight
         if (!in_replica(c, what)) {
             return NULL;
         }
-        global_batch = losses->dims[0] * ls_strategy_replicas(ls_current_strategy());
+        const int replicas = ls_strategy_replicas(ls_current_strategy());
+
+        // Rows without elements may be more than can be counted; their sum is 0 anyway.
+        global_batch = losses->dims[0] > INT64_MAX / replicas
+                           ? INT64_MAX
+                           : losses->dims[0] * replicas;
     } else if (global_batch < 0) {
         return fail(c, LS_INVALID_ARGUMENT, LS_KIND_OP, what,
                     "the global batch is negative");

@@ -36,9 +36,9 @@ LST_TEST(a_mean_is_over_rows_with_their_weights)
 
 /* What Keras 3 holds after one update: the values count from 1, so do the weights. */
 static const struct weight_case {
-    int vdim;
+    int64_t vdim;
     int64_t v[3];
-    int wdim; // -1: none
+    int64_t wdim; // -1: none
     int64_t w[3];
     double total, count;
 } weight_cases[] = {

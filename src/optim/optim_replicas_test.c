@@ -289,7 +289,7 @@ static void compare_paths(int replicas, ls_dtype dtype, const ls_optimizer_share
     memset(other, 2, sizeof other);
     take_steps(&m, dtype, shared, false, one);
     take_steps(&m, dtype, shared, true, other);
-    LST_CHECK(memcmp(one, other, 2 * LENGTH * ls_dtype_size(dtype)) == 0);
+    LST_CHECK(memcmp(one, other, (size_t)2 * LENGTH * ls_dtype_size(dtype)) == 0);
     mirror_end(&m);
 }
 

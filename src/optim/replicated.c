@@ -128,6 +128,7 @@ static void tell_difference(ls_context *c, const struct shown *a, int r,
                             const struct shown *b)
 {
     static const char *const kinds[] = {"no gradient", "a gradient", "a sparse gradient"};
+    char mine[64], theirs[64];
     size_t i = 0;
 
     if (a->optimizer != b->optimizer || a->n != b->n) {
@@ -142,12 +143,15 @@ static void tell_difference(ls_context *c, const struct shown *a, int r,
            kind_of(a->grads[i]) == kind_of(b->grads[i])) {
         i++;
     }
-    (void)ls_context_fail(c, LS_INVALID_ARGUMENT,
-                          "%s: at %zu replica 0 gives '%s' with %s, replica %d '%s' with "
-                          "%s; every replica gives the same variables in the same order",
-                          a->optimizer->name, i, a->vars[i]->name,
-                          kinds[kind_of(a->grads[i])], r, b->vars[i]->name,
-                          kinds[kind_of(b->grads[i])]);
+    (void)ls_context_fail(
+        c, LS_INVALID_ARGUMENT,
+        "%s: at %zu replica 0 gives '%s' %s with %s, replica %d '%s' %s "
+        "with %s; every replica gives the same variables in the same "
+        "order",
+        a->optimizer->name, i, a->vars[i]->name,
+        ls_shape_text(&a->vars[i]->shape, mine, sizeof mine), kinds[kind_of(a->grads[i])],
+        r, b->vars[i]->name, ls_shape_text(&b->vars[i]->shape, theirs, sizeof theirs),
+        kinds[kind_of(b->grads[i])]);
 }
 
 static bool agree(ls_context *c, const lsi_offers *m)

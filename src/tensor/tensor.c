@@ -519,72 +519,51 @@ int64_t lsi_index_at(const ls_tensor *indices, int64_t i)
                                     : ((const int64_t *)indices->data)[i];
 }
 
-/* One row of elements T; integers wrap around, so they are added as unsigned numbers. */
+/* Adds elements T; integers wrap around, so they are added as unsigned numbers. */
 /* clang-format off */
-#define ADD_ROW(T, U) do {                                                               \
-        T *a = (T *)to + at;                                                             \
-        const T *b = (const T *)from + r * width;                                        \
-        for (int64_t i = 0; i < width; i++) { a[i] = (T)((U)a[i] + (U)b[i]); }           \
-    } while (0)
-/* clang-format on */
-
-static void add_halves(ls_dtype dtype, uint16_t *to, const uint16_t *from, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        to[i] = dtype == LS_F16
-                    ? lsi_f32_to_f16(lsi_f16_to_f32(to[i]) + lsi_f16_to_f32(from[i]))
-                    : lsi_f32_to_bf16(lsi_bf16_to_f32(to[i]) + lsi_bf16_to_f32(from[i]));
+#define DEFINE_ADD(name, T, U, SUM)                                                      \
+    static void name(void *to, const void *from, int64_t n)                              \
+    {                                                                                    \
+        T *a = to;                                                                       \
+        const T *b = from;                                                               \
+        for (int64_t i = 0; i < n; i++) { a[i] = (T)SUM((U)a[i], (U)b[i]); }             \
     }
-}
+#define PLUS(a, b) ((a) + (b))
+#define OR(a, b) ((a) | (b)) /* true if any of them is */
+#define F16_PLUS(a, b) lsi_f32_to_f16(lsi_f16_to_f32(a) + lsi_f16_to_f32(b))
+#define BF16_PLUS(a, b) lsi_f32_to_bf16(lsi_bf16_to_f32(a) + lsi_bf16_to_f32(b))
+DEFINE_ADD(add_f32, float, float, PLUS)
+DEFINE_ADD(add_f64, double, double, PLUS)
+DEFINE_ADD(add_f16, uint16_t, uint16_t, F16_PLUS)
+DEFINE_ADD(add_bf16, uint16_t, uint16_t, BF16_PLUS)
+DEFINE_ADD(add_8, uint8_t, unsigned, PLUS)
+DEFINE_ADD(add_16, uint16_t, unsigned, PLUS)
+DEFINE_ADD(add_32, uint32_t, uint32_t, PLUS)
+DEFINE_ADD(add_64, uint64_t, uint64_t, PLUS)
+DEFINE_ADD(add_bool, uint8_t, unsigned, OR)
+/* clang-format on */
 
 void lsi_slices_add(const ls_tensor *t, void *to)
 {
+    static void (*const adds[])(void *to, const void *from, int64_t n) = {
+        [LS_F32] = add_f32,   [LS_F64] = add_f64, [LS_F16] = add_f16,
+        [LS_BF16] = add_bf16, [LS_I8] = add_8,    [LS_U8] = add_8,
+        [LS_I16] = add_16,    [LS_U16] = add_16,  [LS_I32] = add_32,
+        [LS_U32] = add_32,    [LS_I64] = add_64,  [LS_U64] = add_64,
+        [LS_BOOL] = add_bool, // strings have no slices
+    };
     const int64_t rows = t->indices->count;
     const int64_t width = rows > 0 ? t->values->count / rows : 0;
-    const void *from = t->values->data;
+    const size_t bytes = (size_t)width * ls_dtype_size((ls_dtype)t->dtype);
 
+    LSI_ASSERT(t->dtype < LSI_COUNT_OF(adds) && adds[t->dtype] != NULL);
     for (int64_t r = 0; r < rows; r++) {
-        const int64_t at = lsi_index_at(t->indices, r) * width;
+        const int64_t at = lsi_index_at(t->indices, r);
 
-        switch ((ls_dtype)t->dtype) {
-        case LS_F32:
-            ADD_ROW(float, float);
-            break;
-        case LS_F64:
-            ADD_ROW(double, double);
-            break;
-        case LS_F16:
-        case LS_BF16:
-            add_halves((ls_dtype)t->dtype, (uint16_t *)to + at,
-                       (const uint16_t *)from + r * width, width);
-            break;
-        case LS_I8:
-        case LS_U8:
-            ADD_ROW(uint8_t, unsigned);
-            break;
-        case LS_I16:
-        case LS_U16:
-            ADD_ROW(uint16_t, unsigned);
-            break;
-        case LS_I32:
-        case LS_U32:
-            ADD_ROW(uint32_t, uint32_t);
-            break;
-        case LS_I64:
-        case LS_U64:
-            ADD_ROW(uint64_t, uint64_t);
-            break;
-        case LS_BOOL: // true if any of them is
-            for (int64_t i = 0; i < width; i++) {
-                ((uint8_t *)to)[at + i] |= ((const uint8_t *)from)[r * width + i];
-            }
-            break;
-        case LS_STRING:
-            break; // there are no slices of strings
-        }
+        adds[t->dtype]((char *)to + (size_t)at * bytes,
+                       (const char *)t->values->data + (size_t)r * bytes, width);
     }
 }
-#undef ADD_ROW
 
 ls_status ls_tensor_read(const ls_tensor *t, void *to, size_t bytes, ls_error *err)
 {
