@@ -336,7 +336,7 @@ static ls_tensor *scatter(ls_context *c, ls_variable *v, ls_scatter_op op,
     ls_tensor *t;
     uint16_t recording;
 
-    if (lsi_context_aborted(c)) {
+    if (c == NULL || lsi_context_aborted(c)) {
         return NULL;
     }
     if (v == NULL || indices == NULL || updates == NULL) {

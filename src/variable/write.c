@@ -404,7 +404,7 @@ static ls_tensor *put(ls_context *c, ls_variable *v, ls_assign_op op,
     ls_error e = LS_ERROR_INIT;
     ls_variable *here;
 
-    if (lsi_context_aborted(c)) {
+    if (c == NULL || lsi_context_aborted(c)) {
         return NULL;
     }
     if (v == NULL) {
