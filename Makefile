@@ -6,6 +6,7 @@
 #   make bench    measure operations, steps, sums and input    (ARGS="--json" ...)
 #   make interop  the tests that want TensorFlow, in a Python of their own (build/venv)
 #   make fuzz     feed random bytes to what reads files        (SECONDS=600 each; clang)
+#   make random   run random programs                (PROGRAMS=100000 SEED=1 PRESET=asan)
 #   make install  install into PREFIX (/usr/local)            (DESTDIR is respected)
 #   make format   lay out the sources as .clang-format says
 #   make clean    remove build/
@@ -15,6 +16,9 @@
 
 PREFIX ?= /usr/local
 SECONDS ?= 60
+PROGRAMS ?= 10000
+SEED ?= 1
+PRESET ?= dev
 ARGS ?=
 TRAIN = build/release/examples/02_fashion_mnist/train
 LOCKSTEP = build/release/cli/lockstep
@@ -22,7 +26,7 @@ IDX = /usr/share/datasets/fashion-mnist
 SHARDS = build/fashion-mnist
 
 help:
-	@sed -n '3,14s/^# \{0,1\}//p' Makefile
+	@sed -n '3,15s/^# \{0,1\}//p' Makefile
 
 train: release $(SHARDS)/.made
 	$(TRAIN) --data $(SHARDS) $(ARGS)
@@ -62,6 +66,13 @@ interop:
 	@scripts/deps.sh build interop
 	scripts/interop.sh
 
+random:
+	@scripts/deps.sh build
+	cmake --preset $(PRESET)
+	cmake --build --preset $(PRESET) --target random_programs
+	build/$(PRESET)/tests/random/random_programs --programs $(PROGRAMS) --seed $(SEED) \
+	    --cases tests/random/cases
+
 install: release
 	cmake --install build/release --prefix $(PREFIX)
 
@@ -77,4 +88,4 @@ format:
 clean:
 	rm -rf build
 
-.PHONY: help train test check bench fuzz interop install release format clean
+.PHONY: help train test check bench fuzz interop random install release format clean

@@ -13,12 +13,6 @@
 #include "ls_test.h"
 #include "program.h"
 
-/*
- * Operations that draw random numbers are left out until contexts of replicas draw from
- * streams of their own: 1 puts them in.
- */
-#define RANDOM_DRAWS 0
-
 enum {
     MOST_REPLICAS = 4,
     MOST_TENSORS = 96,
@@ -115,10 +109,12 @@ struct machine {
     bool odd;           /* replicas may be asked for different things */
     bool central;       /* replicas share the variables */
     bool loose;         /* what comes after depends on which replica was how far */
+    bool reshuffles;    /* a dataset has another order for each of its iterators */
     atomic_bool racing; /* replicas wrote to a shared variable as they came */
     place host;
     place replica[MOST_REPLICAS];
     size_t begin, end; /* the statements replicas run */
+    size_t runs;       /* so far */
     variable variables[MOST_VARIABLES];
     size_t nvariables;
     optimizer optimizers[MOST_OPTIMIZERS];

@@ -166,10 +166,10 @@ static void run_range(place *at, const statement *s)
 {
     const int64_t step = number(s, "step");
 
-    const uint64_t end = (uint64_t)number(s, "begin") + (uint64_t)number(s, "length");
+    const int64_t begin = number(s, "begin"), length = number(s, "length");
+    const int64_t end = begin > INT64_MAX - length ? INT64_MAX : begin + length;
 
-    give_dataset(
-        at, ls_dataset_range(number(s, "begin"), (int64_t)end, step == 0 ? 1 : step - 2));
+    give_dataset(at, ls_dataset_range(begin, end, step == 0 ? 1 : step - 2));
 }
 
 static void run_slices(place *at, const statement *s)
@@ -265,6 +265,7 @@ static void run_shuffle(place *at, const statement *s)
 {
     const int64_t seed = number(s, "seed");
 
+    at->m->reshuffles = at->m->reshuffles || number(s, "same") == 0;
     give_dataset(at, ls_dataset_shuffle_with(dataset_at(at, number(s, "d")),
                                              number(s, "size"), &seed,
                                              number(s, "same") == 1));

@@ -21,6 +21,17 @@ static ls_value *returned(place *at, int64_t n)
     return used == 1 ? ls_value_of(at->c, last[0]) : ls_value_of_all(at->c, last, used);
 }
 
+/* Replicas draw on where they left off: a program begins at the beginning. */
+static void begin_drawing(place *at)
+{
+    const ls_random_state start = {7, (uint64_t)at->id, 0};
+    ls_error err = LS_ERROR_INIT;
+
+    if (ls_context_set_random_state(at->c, &start, &err) != LS_OK) {
+        complain(at->m, "random state: %s", err.message);
+    }
+}
+
 static ls_value *replica_body(ls_context *c, ls_value *args, void *user)
 {
     machine *m = user;
@@ -31,6 +42,9 @@ static ls_value *replica_body(ls_context *c, ls_value *args, void *user)
 
     *at = (place){.m = m, .c = c, .id = id, .count = ls_replica_count(c)};
     at->at = (int)m->begin - 1;
+    if (m->runs == 1) {
+        begin_drawing(at);
+    }
     at->differ = (int)(number(&p->statements[m->begin - 1], "differ") & 1);
     for (size_t i = 0; i < ls_value_size(args); i++) {
         keep(at, ls_value_at(c, args, i), 0);
@@ -138,6 +152,7 @@ static void run_run(place *at, const statement *s)
         args = arguments(m, s);
     }
     o.sequential = number(s, "sequential") == 1;
+    m->runs++;
     st = ls_strategy_run_with(m->s, replica_body, args, m, &o, &out, &err);
     ls_value_release(args);
     for (int i = 0; i < m->replicas; i++) {

@@ -300,6 +300,28 @@ static void run_split(place *at, const statement *s)
     }
 }
 
+/* What comes after a position that was set again came after it before. */
+static void run_redraw(place *at, const statement *s)
+{
+    const ls_shape shape = LS_SHAPE(3, 5);
+    ls_random_state state;
+    ls_error err = LS_ERROR_INIT;
+    ls_tensor *t[2];
+
+    (void)s;
+    ls_context_random_state(at->c, &state);
+    t[0] = ls_random_uniform(at->c, LS_F32, shape, 0, 1);
+    if (ls_context_set_random_state(at->c, &state, &err) != LS_OK) {
+        complain(at->m, "statement %d: %s", at->at + 1, err.message);
+    }
+    t[1] = ls_random_uniform(at->c, LS_F32, shape, 0, 1);
+    if (t[0] != NULL && t[1] != NULL &&
+        memcmp(t[0]->data, t[1]->data, ls_tensor_bytes(t[0])) != 0) {
+        complain(at->m, "statement %d: other numbers from the same position", at->at + 1);
+    }
+    keep(at, t[1], 0);
+}
+
 static void run_finish(place *at, const statement *s)
 {
     ls_error err = LS_ERROR_INIT;
@@ -315,6 +337,7 @@ const verb verbs_op[] = {
     {"op", "real bind seed u0 u1 u2 u3 odd", run_op, IN_STEP, {60, 25, 3, 25}},
     {"constant", "dtype rank d0 d1 d2 seed odd", run_constant, IN_STEP, {4, 4, 1, 4}},
     {"split", "t axis:2 seed", run_split, IN_STEP, {1, 1, 0, 1}},
+    {"redraw", "", run_redraw, IN_STEP, {1, 1, 0, 1}},
     {"finish", "", run_finish, IN_HOST, {3, 2, 0, 2}},
 };
 const size_t count_op = LSI_COUNT_OF(verbs_op);
