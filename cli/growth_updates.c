@@ -177,9 +177,9 @@ static void scatter_one(growth_run *r, ls_variable *v, int64_t row)
 {
     const float ones[COLUMNS] = {[0] = 1, [COLUMNS - 1] = 1};
 
-    (void)ls_variable_scatter(r->c, v, LS_SCATTER_ADD,
-                              ls_constant(r->c, LS_I64, LS_SHAPE(1), &row),
-                              ls_constant(r->c, LS_F32, LS_SHAPE(1, COLUMNS), ones));
+    ls_variable_scatter_in_place(r->c, v, LS_SCATTER_ADD,
+                                 ls_constant(r->c, LS_I64, LS_SHAPE(1), &row),
+                                 ls_constant(r->c, LS_F32, LS_SHAPE(1, COLUMNS), ones));
 }
 
 static void check_row(growth_run *r, ls_variable *v, float x)

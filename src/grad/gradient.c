@@ -11,6 +11,18 @@ static lsi_sum *slot(lsi_journal *j, const ls_tape *tape, uint64_t at)
     return &j->grads[((size_t)(at >> 8) - tape->begin) * LSI_MAX_OUTPUTS + (at & 255)];
 }
 
+/*
+ * The slot that a gradient which flows to `at` is added to. All reads of a variable that
+ * is asked for share the slot of the first, which their records name in `needs`: a weight
+ * that is read a thousand times has one sum, not a thousand that wait for the end.
+ */
+static lsi_sum *sum_of(lsi_journal *j, const ls_tape *tape, uint64_t at)
+{
+    const struct ls_op_node *n = lsi_node_at(j, (size_t)(at >> 8));
+
+    return slot(j, tape, n->op == NULL && n->needs != 0 ? n->needs - 1 : at);
+}
+
 static bool clear_grads(ls_context *c, lsi_journal *j, size_t nodes)
 {
     const size_t need = nodes * LSI_MAX_OUTPUTS;
@@ -79,7 +91,7 @@ static void add_inputs(ls_context *c, lsi_journal *j, const ls_tape *tape,
             wrong_shape(c, n, i, gin[i]);
             return;
         }
-        lsi_sum_add(c, j, slot(j, tape, n->from[i]), gin[i], lsi_fresh_is_own(gin[i]));
+        lsi_sum_add(c, j, sum_of(j, tape, n->from[i]), gin[i], lsi_fresh_is_own(gin[i]));
     }
 }
 
@@ -91,7 +103,7 @@ static bool add_slice(ls_context *c, lsi_journal *j, const ls_tape *tape,
                       const struct ls_op_node *n, const ls_tensor *g)
 {
     const lsi_shape_attrs *attrs = n->attrs;
-    const lsi_sum *sum = slot(j, tape, n->from[0]);
+    const lsi_sum *sum = sum_of(j, tape, n->from[0]);
 
     return n->op == &lsi_op_slice && c->recording == 0 && lsi_sum_is_own(sum) &&
            g->ndim == n->in[0]->ndim && lsi_add_slice_into(c, sum->t, g, attrs->begin);
@@ -115,7 +127,7 @@ static void step_back(ls_context *c, lsi_journal *j, const ls_tape *tape, size_t
     }
     if (n->op == NULL) { // watched: goes on to the record that made the tensor, if any
         if (n->nin > 0 && on_tape(j, tape, n->from[0], end)) {
-            lsi_sum_add(c, j, slot(j, tape, n->from[0]), gouts[0], false);
+            lsi_sum_add(c, j, sum_of(j, tape, n->from[0]), gouts[0], false);
         }
         return;
     }
@@ -178,7 +190,7 @@ static bool seed(ls_context *c, lsi_journal *j, const ls_tape *tape, size_t end,
         ls_tensor *g = given != NULL ? given : lsi_ones_like(c, target);
 
         if (g != NULL) {
-            lsi_sum_add(c, j, slot(j, tape, lsi_journal_place(j, target)), g, false);
+            lsi_sum_add(c, j, sum_of(j, tape, lsi_journal_place(j, target)), g, false);
         }
     }
     return !lsi_failed(c);
@@ -229,53 +241,6 @@ static bool walk(ls_context *c, ls_tape *tape, ls_tensor *const *targets,
     return !lsi_failed(c);
 }
 
-void(ls_gradients)(ls_context *c, ls_tape *tape, ls_tensor *const *targets,
-                   ls_tensor *const *output_gradients, size_t ntargets,
-                   ls_tensor *const *sources, size_t nsources, ls_tensor **grads)
-{
-    lsi_journal *j;
-    size_t end;
-
-    for (size_t i = 0; i < nsources; i++) {
-        grads[i] = NULL;
-    }
-    if (!lsi_tape_usable(c, tape, "gradient")) {
-        return;
-    }
-    if ((targets == NULL && ntargets > 0) || (sources == NULL && nsources > 0)) {
-        (void)ls_context_fail(c, LS_INVALID_ARGUMENT, "gradient: the list of %s is NULL",
-                              targets == NULL ? "targets" : "sources");
-        return;
-    }
-    for (size_t i = 0; i < nsources; i++) {
-        if (sources[i] == NULL) {
-            (void)ls_context_fail(c, LS_INVALID_ARGUMENT, "gradient: source %zu is NULL",
-                                  i);
-            return;
-        }
-    }
-    if (!walk(c, tape, targets, output_gradients, ntargets, &end)) {
-        return;
-    }
-    j = lsi_journal_of(c);
-    for (size_t i = 0; i < nsources; i++) {
-        const uint64_t at = lsi_journal_place(j, sources[i]);
-
-        if (on_tape(j, tape, at, end)) {
-            grads[i] = lsi_sum_value(c, j, slot(j, tape, oldest(j, tape, at, end)));
-        }
-    }
-}
-
-ls_tensor *(ls_gradient)(ls_context *c, ls_tape *tape, ls_tensor *target,
-                         ls_tensor *source)
-{
-    ls_tensor *grad = NULL;
-
-    (ls_gradients)(c, tape, &target, NULL, 1, &source, 1, &grad);
-    return grad;
-}
-
 /* Where each of `n` keys is asked for: a table, and the next of the same key. */
 struct askers {
     uint32_t *table; /* 1 + the last that asked; 0: free */
@@ -319,41 +284,108 @@ static bool list_askers(ls_context *c, lsi_journal *j, const void *const *keys, 
     return true;
 }
 
+/*
+ * Lets the reads of each key that is asked for share a slot, and the others have their
+ * own. first[i]: 1 + the place of the slot of keys[i]; 0: it was not read.
+ */
+static void share_reads(lsi_journal *j, const ls_tape *tape, const struct askers *a,
+                        const void *const *keys, uint64_t *first)
+{
+    for (size_t r = 0; r < j->nreads; r++) {
+        const uint64_t at = lsi_place(j->reads[r].node, 0);
+        uint32_t i;
+
+        lsi_node_at(j, j->reads[r].node)->needs = 0;
+        i = a == NULL ? 0 : a->table[place_of(a, keys, j->reads[r].key)];
+        if (i == 0 || !on_tape(j, tape, at, j->count) ||
+            oldest(j, tape, at, j->count) != at) {
+            continue; // not asked for, another tape's, or counted where first watched
+        }
+        if (first[i - 1] == 0) {
+            for (; i != 0; i = a->next[i - 1]) {
+                first[i - 1] = at + 1;
+            }
+        } else {
+            lsi_node_at(j, j->reads[r].node)->needs = first[i - 1];
+        }
+    }
+}
+
+void(ls_gradients)(ls_context *c, ls_tape *tape, ls_tensor *const *targets,
+                   ls_tensor *const *output_gradients, size_t ntargets,
+                   ls_tensor *const *sources, size_t nsources, ls_tensor **grads)
+{
+    lsi_journal *j;
+    size_t end;
+
+    for (size_t i = 0; i < nsources; i++) {
+        grads[i] = NULL;
+    }
+    if (!lsi_tape_usable(c, tape, "gradient")) {
+        return;
+    }
+    if ((targets == NULL && ntargets > 0) || (sources == NULL && nsources > 0)) {
+        (void)ls_context_fail(c, LS_INVALID_ARGUMENT, "gradient: the list of %s is NULL",
+                              targets == NULL ? "targets" : "sources");
+        return;
+    }
+    for (size_t i = 0; i < nsources; i++) {
+        if (sources[i] == NULL) {
+            (void)ls_context_fail(c, LS_INVALID_ARGUMENT, "gradient: source %zu is NULL",
+                                  i);
+            return;
+        }
+    }
+    share_reads(lsi_journal_of(c), tape, NULL, NULL, NULL);
+    if (!walk(c, tape, targets, output_gradients, ntargets, &end)) {
+        return;
+    }
+    j = lsi_journal_of(c);
+    for (size_t i = 0; i < nsources; i++) {
+        const uint64_t at = lsi_journal_place(j, sources[i]);
+
+        if (on_tape(j, tape, at, end)) {
+            grads[i] = lsi_sum_value(c, j, slot(j, tape, oldest(j, tape, at, end)));
+        }
+    }
+}
+
+ls_tensor *(ls_gradient)(ls_context *c, ls_tape *tape, ls_tensor *target,
+                         ls_tensor *source)
+{
+    ls_tensor *grad = NULL;
+
+    (ls_gradients)(c, tape, &target, NULL, 1, &source, 1, &grad);
+    return grad;
+}
+
 void lsi_tape_key_gradients(ls_context *c, ls_tape *tape, ls_tensor *target,
                             const void *const *keys, size_t n, ls_tensor **grads)
 {
     lsi_journal *j;
     struct askers a;
-    lsi_sum *sums = NULL;
+    uint64_t *first = NULL;
     size_t end;
 
     for (size_t i = 0; i < n; i++) {
         grads[i] = NULL;
     }
-    if (!lsi_tape_usable(c, tape, "gradient") || !walk(c, tape, &target, NULL, 1, &end)) {
+    if (!lsi_tape_usable(c, tape, "gradient")) {
         return;
     }
     j = lsi_journal_of(c);
-    sums = lsi_journal_alloc(j, n * sizeof *sums);
-    if (sums == NULL || !list_askers(c, j, keys, n, &a)) {
+    first = lsi_journal_alloc(j, n * sizeof *first);
+    if (first == NULL || !list_askers(c, j, keys, n, &a)) {
         lsi_journal_no_memory(c);
         return;
     }
-    memset(sums, 0, n * sizeof *sums);
-    for (size_t r = 0; r < j->nreads && !lsi_failed(c); r++) {
-        const uint64_t at = lsi_place(j->reads[r].node, 0);
-        uint32_t i = a.table[place_of(&a, keys, j->reads[r].key)];
-        ls_tensor *g = NULL;
-
-        if (i == 0 || !on_tape(j, tape, at, end) || oldest(j, tape, at, end) != at) {
-            continue; // not asked for, another tape's, or counted where first watched
-        }
-        g = lsi_sum_value(c, j, slot(j, tape, at));
-        for (; g != NULL && i != 0; i = a.next[i - 1]) {
-            lsi_sum_add(c, j, &sums[i - 1], g, false);
-        }
+    memset(first, 0, n * sizeof *first);
+    share_reads(j, tape, &a, keys, first);
+    if (!walk(c, tape, &target, NULL, 1, &end)) {
+        return;
     }
     for (size_t i = 0; i < n && !lsi_failed(c); i++) {
-        grads[i] = lsi_sum_value(c, j, &sums[i]);
+        grads[i] =
+            first[i] == 0 ? NULL : lsi_sum_value(c, j, slot(j, tape, first[i] - 1));
     }
 }

@@ -33,6 +33,25 @@ LST_TEST(trainable_variables_are_watched_as_they_are_read)
     ls_variable_release(other);
 }
 
+LST_TEST(reads_share_a_sum_for_their_variable_and_have_their_own_as_tensors)
+{
+    open_step();
+    ls_variable *v = variable(3, false);
+    ls_tensor *grad = NULL;
+    ls_tape *tape = persistent_tape();
+    ls_tensor *a = ls_read(c, v), *b = ls_read(c, v);
+    ls_tensor *y = ls_add(c, ls_mul(c, a, scalar(2)), ls_mul(c, b, scalar(5)));
+
+    ls_variable_gradients(c, tape, y, &v, 1, &grad);
+    LST_CHECK(HOLDS(grad, 7));
+    LST_CHECK(HOLDS(ls_gradient(c, tape, y, a), 2));
+    LST_CHECK(HOLDS(ls_gradient(c, tape, y, b), 5));
+    ls_variable_gradients(c, tape, b, &v, 1, &grad); // a read is the target itself
+    LST_CHECK(HOLDS(grad, 1));
+    close_step();
+    ls_variable_release(v);
+}
+
 LST_TEST(variables_that_are_not_trainable_are_watched_when_told)
 {
     open_step();
@@ -287,6 +306,7 @@ LST_TEST(a_tensor_kept_from_the_last_step_is_an_unwatched_one_in_the_next)
 }
 
 LST_MAIN(LST_CASE(trainable_variables_are_watched_as_they_are_read),
+         LST_CASE(reads_share_a_sum_for_their_variable_and_have_their_own_as_tensors),
          LST_CASE(variables_that_are_not_trainable_are_watched_when_told),
          LST_CASE(a_tape_may_ignore_variables_but_those_it_is_told_to_watch),
          LST_CASE(reads_before_the_tape_was_opened_do_not_count),
