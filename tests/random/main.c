@@ -2,9 +2,9 @@
  * Random programs, in children of this process:
  *
  *     random_programs [--programs N] [--seed S] [--cases DIR]
- *     random_programs --program FILE runs one, in this process
- *     random_programs --print S      shows the program of a seed
- *     random_programs --child S N    runs seeds S .. S+N-1, in this process
+ *     random_programs --program FILE [--times N]   runs one, in this process
+ *     random_programs --print S                    shows the program of a seed
+ *     random_programs --child S N                  runs N seeds, in this process
  *
  * The cases of the folder are programs that failed once; they come first. A seed that
  * fails is printed with the shortest program found that still fails.
@@ -278,7 +278,7 @@ int main(int argc, char **argv)
         return work_seeds(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
     }
     if (file != NULL) {
-        return work_file(file);
+        return work_file(file, strtoull(option(argc, argv, "--times", "1"), NULL, 10));
     }
     if (print != NULL) {
         static program p;

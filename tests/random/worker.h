@@ -9,6 +9,6 @@ enum { EXIT_WRONG = 12, EXIT_HANG = 13 };
 /* Runs the programs of `count` seeds from `first` on; ends at the first that fails. */
 int work_seeds(uint64_t first, uint64_t count);
 
-/* Runs the program in a file. */
-int work_file(const char *name);
+/* Runs the program in a file, several times: a failure may depend on timing. */
+int work_file(const char *name, uint64_t times);
 #endif
