@@ -96,6 +96,25 @@ static lsi_comm_place place_of(const ls_context *c)
     return (lsi_comm_place){c->file, c->line};
 }
 
+/*
+ * A call of this replica failed: its step has, so those who wait for it are told now.
+ * Where replicas take turns it waits for its own next, and they would wait for each
+ * other.
+ */
+static void give_up(ls_context *c, const ls_error *why)
+{
+    const lsi_replica *r = lsi_replica_of(c);
+    ls_error e = *why;
+
+    if (!lsi_comm_broken(r->comm)) {
+        if (e.rank < 0) {
+            e.rank = r->index;
+        }
+        lsi_comm_break(r->comm, &e);
+    }
+    (void)lsi_context_error(c, why);
+}
+
 bool lsi_come(ls_context *c, const char *what, uint64_t detail, void *mine, void **all)
 {
     lsi_replica *r = lsi_replica_of(c);
@@ -106,7 +125,7 @@ bool lsi_come(ls_context *c, const char *what, uint64_t detail, void *mine, void
     pause_replica(r);
     st = lsi_comm_meet(r->comm, what, detail, mine, all, &opts, place_of(c), &e);
     if (st != LS_OK) {
-        (void)lsi_context_error(c, &e);
+        give_up(c, &e);
     }
     return st == LS_OK;
 }
@@ -310,12 +329,12 @@ bool lsi_all_reduce_tensors(ls_context *c, ls_reduce op, ls_tensor *const *ts, s
     pause_replica(r);
     st = lsi_comm_all_reduce_pieces(r->comm, op, pieces, n, (ls_dtype)ts[0]->dtype, &how,
                                     place_of(c), &e);
+    if (st != LS_OK) {
+        give_up(c, &e);
+    }
     lsi_turn_wait(r->frame, r->index);
     if (pieces != few) {
         lsi_free(pieces);
-    }
-    if (st != LS_OK) {
-        (void)lsi_context_error(c, &e);
     }
     return st == LS_OK;
 }

@@ -89,6 +89,14 @@ ls_tensor *lsi_literal_like(ls_context *c, const ls_variable *v, const char *wha
     return lsi_context_error(c, &e);
 }
 
+/* True in a replica of the variable's strategy, where its own copy is what it reads. */
+static bool in_replica_of(const ls_variable *v)
+{
+    const lsi_mode *now = lsi_mode_now();
+
+    return now != NULL && !now->cross && now->strategy == v->strategy;
+}
+
 /* The source as one tensor for a variable; `index` chooses of a distributed value. */
 static ls_tensor *tensor_of(ls_context *c, const ls_variable *v, ls_assign_op op,
                             const struct source *s, size_t index)
@@ -110,7 +118,8 @@ static ls_tensor *tensor_of(ls_context *c, const ls_variable *v, ls_assign_op op
     if (value->kind == LS_VALUE_VARIABLE) {
         ls_variable *other = ls_value_as_variable(value);
 
-        if (other->kind == LSI_MIRRORED_VARIABLE) {
+        if (other->kind == LSI_MIRRORED_VARIABLE ||
+            (other->kind == LSI_SYNC_ON_READ && in_replica_of(other))) {
             other = other->component[index < (size_t)other->components ? index : 0];
             return lsi_variable_peek(c, other);
         }
@@ -421,7 +430,7 @@ static ls_tensor *put(ls_context *c, ls_variable *v, ls_assign_op op,
         return lsi_variable_put(c, here, op,
                                 tensor_of(c, v, op, s, id > 0 ? (size_t)id : 0));
     }
-    if (now != NULL && !now->cross && now->strategy == v->strategy) {
+    if (in_replica_of(v)) {
         return put_in_replica(now->context == c ? c : now->context, v, here, op, s);
     }
     if (!put_cross(c, v, op, s) || no_read) {

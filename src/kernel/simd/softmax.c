@@ -273,7 +273,8 @@ static ls_status check_labels(ls_op_call *k, const ls_tensor *labels, int64_t cl
 
         if (label < 0 || label >= classes) {
             return ls_op_fail(k, LS_INVALID_ARGUMENT,
-                              "label %lld of example %lld is outside [0, %lld)",
+                              "label %lld of example %lld is outside [0, %lld); logits "
+                              "need a column for each class",
                               (long long)label, (long long)i, (long long)classes);
         }
     }
