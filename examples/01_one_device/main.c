@@ -5,15 +5,9 @@
  * numbers. Every call that can fail is checked: operations by the end of their step.
  */
 #include <lockstep/lockstep.h>
+#include <lockstep/try.h>
 
 #include <stdio.h>
-
-#define LS_TRY(call)                                                                     \
-    do {                                                                                 \
-        if ((st = (call)) != LS_OK) {                                                    \
-            goto out;                                                                    \
-        }                                                                                \
-    } while (0)
 
 enum { POINTS = 1000, STEPS = 200 };
 

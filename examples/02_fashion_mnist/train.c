@@ -14,17 +14,11 @@
 #include <lockstep/distribute.h>
 #include <lockstep/example.h>
 #include <lockstep/lockstep.h>
+#include <lockstep/try.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define LS_TRY(call)                                                                     \
-    do {                                                                                 \
-        if ((st = (call)) != LS_OK) {                                                    \
-            goto out;                                                                    \
-        }                                                                                \
-    } while (0)
 
 enum { VARIABLES = 8, FLAT = 5 * 5 * 64, SIDE = 28, CLASSES = 10, TEST_BATCH = 500 };
 enum { TRAIN_IMAGES = 60000, SHUFFLE = TRAIN_IMAGES };

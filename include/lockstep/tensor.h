@@ -78,12 +78,22 @@ typedef struct ls_shape {
 /* A shape of `ndim` sizes. More than LS_MAX_DIMS makes a shape every call refuses. */
 LS_API ls_shape ls_shape_of(size_t ndim, const int64_t *dims);
 
-/* LS_SHAPE(2, 3) is a 2 x 3 matrix, LS_SCALAR a scalar. C only; C++ calls ls_shape_of().
+/*
+ * LS_SHAPE(2, 3) is a 2 x 3 matrix, LS_SCALAR a scalar. For what is initialised before
+ * the program runs: static const ls_shape image = LS_SHAPE_INIT(28, 28).
  */
+/* clang-format off */
+#define LS_SHAPE_NTH(a, b, c, d, e, f, g, h, n, ...) n
+#define LS_SHAPE_INIT(...) {LS_SHAPE_NTH(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0), {__VA_ARGS__}}
+#ifdef __cplusplus
+#define LS_SHAPE(...) (ls_shape LS_SHAPE_INIT(__VA_ARGS__))
+#else
 #define LS_SHAPE(...)                                                                    \
     ls_shape_of(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t),                \
                 (const int64_t[]){__VA_ARGS__})
+#endif
 #define LS_SCALAR ls_shape_of(0, NULL)
+/* clang-format on */
 
 /* Number of elements; -1 if the shape is not valid or the product overflows. */
 LS_API int64_t ls_shape_count(const ls_shape *shape);

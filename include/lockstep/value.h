@@ -111,6 +111,12 @@ LS_API bool ls_value_as_bool(const ls_value *v, bool *out);
 LS_API bool ls_value_as_string(const ls_value *v, ls_string *out);
 
 /*
+ * The number that a leaf holds: an int, a float, a bool, or a tensor of one element, as
+ * what ls_strategy_reduce() gives for a loss. LS_INVALID_ARGUMENT: anything else.
+ */
+LS_API LS_MUST_USE ls_status ls_value_item(const ls_value *v, double *out, ls_error *err);
+
+/*
  * True if both are one object in the sense of regroup: the same tensor, literals of one
  * kind with equal bits, none and none, or the same structure or distributed value.
  */

@@ -24,6 +24,21 @@ LSI_HOT void lsi_device_free(ls_device *dev, void *ptr)
     }
 }
 
+void lsi_device_enter(ls_device *dev)
+{
+    lsi_pool_enter(dev->pool);
+}
+
+void lsi_device_step(ls_device *dev)
+{
+    lsi_pool_step(dev->pool);
+}
+
+void lsi_device_leave(ls_device *dev)
+{
+    lsi_pool_leave(dev->pool);
+}
+
 void lsi_device_copy(ls_device *dev, void *to, const void *from, size_t bytes)
 {
     (void)dev; // the memory of every device there is so far is the host's

@@ -40,6 +40,11 @@ struct ls_device {
 void *lsi_device_alloc(ls_device *dev, size_t bytes);
 void lsi_device_free(ls_device *dev, void *ptr);
 
+/* What contexts tell the pool: one opens, ends a step, closes. */
+void lsi_device_enter(ls_device *dev);
+void lsi_device_step(ls_device *dev);
+void lsi_device_leave(ls_device *dev);
+
 /* Keeps the calling thread on the device's first core, if threads are to be pinned. */
 void lsi_device_settle(const ls_device *dev);
 

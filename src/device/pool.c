@@ -24,7 +24,10 @@
  */
 enum { UNIT = 64, CLASSES = 168, SPINS = 64 };
 
-#define LARGE ((size_t)1 << 20) // worth giving back when memory runs out
+/* Blocks from 1 MiB on are worth giving back: their classes are counted. */
+enum { LARGE_CLASS = 51, WINDOW = 64 };
+
+#define LARGE ((size_t)1 << 20)
 #define HUGE_PAGE ((size_t)1 << 21)
 
 enum state { USED = 0x55534544, FREE = 0x46524545 };
@@ -37,11 +40,25 @@ struct header {
     uint32_t state;
 };
 
+/* How many large blocks of a class there are, and were in use at once. */
+struct count {
+    uint32_t held, used;
+    uint32_t most, before; // in use at once in this window, and in the one before
+    uint64_t last;         // the step that took the last one
+};
+
 struct lsi_pool {
     atomic_flag lock;                   // guards all of it
     struct header *free_lists[CLASSES]; // the last one freed comes first
     struct header *all;
     lsi_pool_stats stats;
+    struct count counts[CLASSES - LARGE_CLASS];
+    uint64_t step;            // how many ended, WINDOW of them make a window
+    size_t held, used;        // bytes of large blocks
+    size_t peak, peak_before; // of `used`, in this window and in the one before
+    size_t contexts;          // that may take memory
+    bool emptied;             // when the last context left, and nobody asked since
+    bool keeps;               // somebody did: leaving does not mean to stay away
 };
 
 _Static_assert(sizeof(struct header) <= UNIT, "a header fits before its block");
@@ -101,6 +118,8 @@ lsi_pool *lsi_pool_create(void)
 {
     lsi_pool *pool = lsi_alloc(1, sizeof *pool);
 
+    LSI_ASSERT(class_of(LARGE) == LARGE_CLASS && class_of(LARGE - 1) <= LARGE_CLASS);
+
     if (pool != NULL) {
         atomic_flag_clear(&pool->lock);
     }
@@ -140,35 +159,135 @@ static void unlink_block(lsi_pool *pool, struct header *h)
         h->next->prev = h->prev;
     }
     pool->stats.bytes_held -= UNIT + class_bytes(h->class);
+    if (h->class >= LARGE_CLASS) {
+        pool->counts[h->class - LARGE_CLASS].held--;
+        pool->held -= class_bytes(h->class);
+    }
 }
 
-/* Gives free large blocks back to the system; false: there were none. */
-static bool trim(lsi_pool *pool)
+/* With the lock held: moves a free block of a class from the pool to `list`. */
+static void take_off(lsi_pool *pool, unsigned class, struct header **list)
 {
-    struct header *list = NULL;
+    struct header *h = pool->free_lists[class];
 
-    lock(pool);
-    for (unsigned class = class_of(LARGE); class < CLASSES; class ++) {
-        while (pool->free_lists[class] != NULL) {
-            struct header *h = pool->free_lists[class];
+    pool->free_lists[class] = h->next_free;
+    unlink_block(pool, h);
+    h->next_free = *list;
+    *list = h;
+}
 
-            pool->free_lists[class] = h->next_free;
-            unlink_block(pool, h);
-            h->next_free = list;
-            list = h;
-        }
-    }
-    unlock(pool);
-    if (list == NULL) {
-        return false;
-    }
+static void return_list(struct header *list)
+{
     while (list != NULL) {
         struct header *h = list;
 
         list = h->next_free;
         return_to_system(h);
     }
-    return true;
+}
+
+/* Gives free large blocks back to the system; false: there were none. */
+static bool trim(lsi_pool *pool)
+{
+    struct header *list = NULL;
+    bool any = false;
+
+    lock(pool);
+    for (unsigned class = LARGE_CLASS; class < CLASSES; class ++) {
+        while (pool->free_lists[class] != NULL) {
+            take_off(pool, class, &list);
+        }
+    }
+    unlock(pool);
+    any = list != NULL;
+    return_list(list);
+    return any;
+}
+
+/* With the lock held: the class whose free blocks lie idle longest; CLASSES: none. */
+static unsigned idle_class(const lsi_pool *pool)
+{
+    unsigned found = CLASSES;
+
+    for (unsigned class = LARGE_CLASS; class < CLASSES; class ++) {
+        const struct count *n = &pool->counts[class - LARGE_CLASS];
+
+        // What this step or the last one took, the next one will want again.
+        if (pool->free_lists[class] != NULL && n->last + 1 < pool->step &&
+            (found == CLASSES || n->last < pool->counts[found - LARGE_CLASS].last)) {
+            found = class;
+        }
+    }
+    return found;
+}
+
+/*
+ * Before a large block is asked for: sizes that vary from step to step would leave free
+ * blocks in every class. Idle ones go, until the pool holds twice what was in use at
+ * once.
+ */
+static LSI_COLD void make_room(lsi_pool *pool, size_t bytes)
+{
+    struct header *list = NULL;
+    size_t most = 0;
+
+    lock(pool);
+    most = LSI_MAX(LSI_MAX(pool->peak, pool->peak_before), pool->used + bytes);
+    while (pool->held + bytes > 2 * most) {
+        const unsigned class = idle_class(pool);
+
+        if (class == CLASSES) {
+            break;
+        }
+        take_off(pool, class, &list);
+    }
+    pool->keeps = pool->keeps || pool->emptied;
+    pool->emptied = false;
+    unlock(pool);
+    return_list(list);
+}
+
+void lsi_pool_step(lsi_pool *pool)
+{
+    struct header *list = NULL;
+
+    lock(pool);
+    if (++pool->step % WINDOW == 0) {
+        for (unsigned class = LARGE_CLASS; class < CLASSES; class ++) {
+            struct count *n = &pool->counts[class - LARGE_CLASS];
+
+            while (n->held > LSI_MAX(n->most, n->before) &&
+                   pool->free_lists[class] != NULL) {
+                take_off(pool, class, &list);
+            }
+            n->before = n->most;
+            n->most = n->used;
+        }
+        pool->peak_before = pool->peak;
+        pool->peak = pool->used;
+    }
+    unlock(pool);
+    return_list(list);
+}
+
+void lsi_pool_enter(lsi_pool *pool)
+{
+    lock(pool);
+    pool->contexts++;
+    unlock(pool);
+}
+
+void lsi_pool_leave(lsi_pool *pool)
+{
+    bool empty = false;
+
+    lock(pool);
+    empty = --pool->contexts == 0 && !pool->keeps;
+    pool->emptied = pool->emptied || empty;
+    unlock(pool);
+    if (empty) {
+        (void)trim(pool);
+    }
 }
 
 /*
@@ -189,8 +308,12 @@ static LSI_COLD struct header *ask_system(lsi_pool *pool, unsigned class)
 {
     const size_t bytes = UNIT + class_bytes(class);
     const size_t align = bytes > HUGE_PAGE ? HUGE_PAGE : UNIT;
-    struct header *h = lsi_alloc_aligned(bytes, align);
+    struct header *h;
 
+    if (class >= LARGE_CLASS) {
+        make_room(pool, bytes);
+    }
+    h = lsi_alloc_aligned(bytes, align);
     // Small blocks would not bring back enough to matter.
     if (h == NULL && bytes > LARGE && trim(pool)) {
         h = lsi_alloc_aligned(bytes, align);
@@ -217,6 +340,22 @@ static void link_block(lsi_pool *pool, struct header *h)
     pool->all = h;
     pool->stats.system_allocs++;
     pool->stats.bytes_held += UNIT + class_bytes(h->class);
+    if (h->class >= LARGE_CLASS) {
+        pool->counts[h->class - LARGE_CLASS].held++;
+        pool->held += class_bytes(h->class);
+    }
+}
+
+/* With the lock held: a large block was taken. */
+static void count_taken(lsi_pool *pool, unsigned class)
+{
+    struct count *n = &pool->counts[class - LARGE_CLASS];
+
+    n->used++;
+    n->most = LSI_MAX(n->most, n->used);
+    n->last = pool->step;
+    pool->used += class_bytes(class);
+    pool->peak = LSI_MAX(pool->peak, pool->used);
 }
 
 LSI_HOT void *lsi_pool_alloc(lsi_pool *pool, size_t bytes, bool *first)
@@ -242,6 +381,9 @@ LSI_HOT void *lsi_pool_alloc(lsi_pool *pool, size_t bytes, bool *first)
         link_block(pool, h);
     }
     h->state = USED;
+    if (class >= LARGE_CLASS) {
+        count_taken(pool, class);
+    }
     was_first = pool->stats.blocks_used++ == 0;
     unlock(pool);
     if (first != NULL) {
@@ -264,6 +406,10 @@ LSI_HOT bool lsi_pool_free(lsi_pool *pool, void *ptr)
     h->state = FREE;
     h->next_free = pool->free_lists[h->class];
     pool->free_lists[h->class] = h;
+    if (h->class >= LARGE_CLASS) {
+        pool->counts[h->class - LARGE_CLASS].used--;
+        pool->used -= class_bytes(h->class);
+    }
     last = --pool->stats.blocks_used == 0;
     unlock(pool);
     return last;

@@ -1,8 +1,9 @@
 /*
  * Buffers that are used again: memory of a size class comes back in last-in-first-out
  * order, so a step that repeats itself gets the same, still cached addresses and asks the
- * system for nothing. Nothing is given back before the pool ends, but for large free
- * blocks when the system has run out of memory.
+ * system for nothing. Large blocks are given back when a new one is needed and twice as
+ * much is held as recent steps had in use, when steps have not used them for long, when
+ * the last context leaves, and when the system has run out of memory.
  *
  * Threads: any.
  */
@@ -28,6 +29,16 @@ void *lsi_pool_alloc(lsi_pool *pool, size_t bytes, bool *first);
 
 /* Returns whether it was the last one in use. `ptr` is from lsi_pool_alloc(). */
 bool lsi_pool_free(lsi_pool *pool, void *ptr);
+
+/* A step ended: blocks that the steps of late did not need may go. */
+void lsi_pool_step(lsi_pool *pool);
+
+/*
+ * A context opens or closes. The last one to close gives large free blocks back, unless
+ * it was seen that another one comes and wants them again.
+ */
+void lsi_pool_enter(lsi_pool *pool);
+void lsi_pool_leave(lsi_pool *pool);
 
 typedef struct lsi_pool_stats {
     uint64_t system_allocs; /* how often the system was asked */

@@ -94,6 +94,96 @@ LST_TEST(large_free_blocks_are_given_back_when_memory_runs_out)
     lsi_pool_release(pool);
 }
 
+/* A step that takes `blocks` blocks of `bytes` at once. */
+static void take_step(lsi_pool *pool, size_t bytes, int blocks)
+{
+    void *p[8] = {NULL};
+
+    for (int i = 0; i < blocks; i++) {
+        p[i] = lsi_pool_alloc(pool, bytes, NULL);
+        LST_CHECK(p[i] != NULL);
+    }
+    for (int i = 0; i < blocks; i++) {
+        (void)lsi_pool_free(pool, p[i]);
+    }
+    lsi_pool_step(pool);
+}
+
+LST_TEST(steps_of_varying_size_hold_twice_what_one_needs)
+{
+    lsi_pool *pool = lsi_pool_create();
+    const size_t most = 8 * lsi_pool_rounded(12 << 20);
+    lsi_pool_stats stats;
+    uint64_t seed = 3;
+
+    take_step(pool, 12 << 20, 8);
+    for (int i = 0; i < 60; i++) {
+        take_step(pool, (size_t)((2 << 20) + lst_random(&seed) % (10 << 20)), 8);
+        lsi_pool_stats_get(pool, &stats);
+        LST_CHECK(stats.bytes_held <= 2 * most + (1 << 20));
+    }
+    lsi_pool_release(pool);
+}
+
+LST_TEST(a_step_that_repeats_itself_keeps_what_it_uses_in_turn)
+{
+    lsi_pool *pool = lsi_pool_create();
+    lsi_pool_stats before, after;
+
+    // More than twice what is in use at once, but all of it in every step.
+    for (int i = 0; i < 300; i++) {
+        for (size_t mib = 2; mib <= 32; mib *= 2) {
+            void *p = lsi_pool_alloc(pool, mib << 20, NULL);
+
+            (void)lsi_pool_free(pool, p);
+        }
+        lsi_pool_step(pool);
+        lsi_pool_stats_get(pool, i == 0 ? &before : &after);
+    }
+    LST_CHECK(before.system_allocs == 5 && after.system_allocs == 5);
+    LST_CHECK(after.bytes_held == before.bytes_held);
+    lsi_pool_release(pool);
+}
+
+LST_TEST(what_steps_need_no_more_is_given_back)
+{
+    lsi_pool *pool = lsi_pool_create();
+    lsi_pool_stats stats;
+
+    take_step(pool, 4 << 20, 8); // once so many
+    for (int i = 0; i < 200; i++) {
+        take_step(pool, 4 << 20, 1);
+    }
+    lsi_pool_stats_get(pool, &stats);
+    LST_CHECK(stats.bytes_held == lsi_pool_rounded(4 << 20) + 64);
+    LST_CHECK(stats.system_allocs == 8);
+    lsi_pool_release(pool);
+}
+
+LST_TEST(the_last_context_gives_back_unless_others_come_after_it)
+{
+    lsi_pool *pool = lsi_pool_create();
+    lsi_pool_stats stats;
+
+    lsi_pool_enter(pool);
+    lsi_pool_enter(pool);
+    take_step(pool, 4 << 20, 2);
+    lsi_pool_leave(pool);
+    lsi_pool_stats_get(pool, &stats);
+    LST_CHECK(stats.bytes_held > (8 << 20)); // one is still there
+    lsi_pool_leave(pool);
+    lsi_pool_stats_get(pool, &stats);
+    LST_CHECK(stats.bytes_held == 0);
+    for (int i = 0; i < 3; i++) { // a context for every step: only the first one pays
+        lsi_pool_enter(pool);
+        take_step(pool, 4 << 20, 2);
+        lsi_pool_leave(pool);
+    }
+    lsi_pool_stats_get(pool, &stats);
+    LST_CHECK(stats.bytes_held > (8 << 20) && stats.system_allocs == 4);
+    lsi_pool_release(pool);
+}
+
 static void churn(void *arg)
 {
     unsigned char *mine[16] = {NULL};
@@ -140,4 +230,8 @@ LST_MAIN(
     LST_CASE(a_block_that_is_too_large_is_not_given),
     LST_CASE(first_and_last_block_in_use_are_told),
     LST_CASE(large_free_blocks_are_given_back_when_memory_runs_out),
+    LST_CASE(steps_of_varying_size_hold_twice_what_one_needs),
+    LST_CASE(a_step_that_repeats_itself_keeps_what_it_uses_in_turn),
+    LST_CASE(what_steps_need_no_more_is_given_back),
+    LST_CASE(the_last_context_gives_back_unless_others_come_after_it),
     LST_CASE(threads_that_share_a_pool_never_get_the_same_block))

@@ -21,12 +21,15 @@ static LSI_COLD void fail_with(ls_context *c, const ls_op *op, ls_error *e, ls_s
 static LSI_COLD ls_status fail_inputs(ls_op_call *k)
 {
     if (k->op->max_inputs >= 0 && k->op->min_inputs == k->op->max_inputs) {
-        return ls_op_fail(k, LS_INVALID_ARGUMENT, "takes %d inputs, got %zu",
-                          k->op->min_inputs, k->nin);
+        return ls_op_fail(k, LS_INVALID_ARGUMENT, "takes %d input%s, got %zu",
+                          k->op->min_inputs, k->op->min_inputs == 1 ? "" : "s", k->nin);
     }
-    return ls_op_fail(k, LS_INVALID_ARGUMENT, "takes at least %d inputs%s, got %zu",
-                      k->op->min_inputs, k->op->max_inputs < 0 ? "" : " and not so many",
-                      k->nin);
+    if (k->op->max_inputs >= 0) {
+        return ls_op_fail(k, LS_INVALID_ARGUMENT, "takes %d to %d inputs, got %zu",
+                          k->op->min_inputs, k->op->max_inputs, k->nin);
+    }
+    return ls_op_fail(k, LS_INVALID_ARGUMENT, "takes at least %d input%s, got %zu",
+                      k->op->min_inputs, k->op->min_inputs == 1 ? "" : "s", k->nin);
 }
 
 /* Inputs exist, are on this device, and are counted right; *sparse: some are sparse. */

@@ -44,6 +44,7 @@ ls_status ls_context_open(ls_device *device, const ls_context_options *opts,
     c->runtime = ls_runtime_retain(device->runtime);
     c->own = (ls_random_state){lsi_runtime_seed(c->runtime), o.stream, 0};
     c->random = &c->own;
+    lsi_device_enter(device);
     c->error = (ls_error)LS_ERROR_INIT;
     *out = c;
     return LS_OK;
@@ -128,6 +129,7 @@ void lsi_context_end(ls_context *c)
     }
     release_kept(c);
     release_tensors(c);
+    lsi_device_step(c->device);
     atomic_store_explicit(&c->last_file, NULL, memory_order_relaxed);
     c->unplaced = false;
     c->error.code = LS_OK;
@@ -168,6 +170,7 @@ void ls_context_close(ls_context *c)
     }
     lsi_free(c->kept);
     lsi_free(c->alias_table);
+    lsi_device_leave(c->device);
     ls_runtime_release(c->runtime);
     lsi_free(c);
 }

@@ -172,6 +172,16 @@ LST_TEST(halves_round_to_nearest_even)
     LST_CHECK(lsi_f32_to_bf16(1.01171875f) == 0x3f82);
 }
 
+LST_TEST(a_shape_can_be_said_before_the_program_runs)
+{
+    static const ls_shape shapes[] = {LS_SHAPE_INIT(28, 28),
+                                      LS_SHAPE_INIT(1, 2, 3, 4, 5, 6, 7, 8)};
+    const ls_shape image = LS_SHAPE(28, 28), most = LS_SHAPE(1, 2, 3, 4, 5, 6, 7, 8);
+
+    LST_CHECK(ls_shape_equal(&shapes[0], &image));
+    LST_CHECK(ls_shape_equal(&shapes[1], &most));
+}
+
 LST_TEST(impossible_shapes_are_refused)
 {
     ls_tensor *t = NULL;
@@ -279,6 +289,7 @@ LST_MAIN(LST_CASE(floats_print_as_numpy_prints_them),
          LST_CASE(what_has_several_lines_begins_on_its_own),
          LST_CASE(a_sparse_tensor_prints_its_tensors),
          LST_CASE(a_long_tensor_shows_its_edges), LST_CASE(halves_round_to_nearest_even),
+         LST_CASE(a_shape_can_be_said_before_the_program_runs),
          LST_CASE(impossible_shapes_are_refused),
          LST_CASE(a_view_keeps_the_memory_it_looks_at),
          LST_CASE(wrapped_memory_is_given_back_once),

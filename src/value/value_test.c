@@ -420,6 +420,49 @@ LST_TEST(what_is_in_a_container_prints_as_its_repr)
     ls_tensor_release(t);
 }
 
+LST_TEST(an_item_is_the_one_number_of_a_leaf)
+{
+    static const struct {
+        ls_dtype dtype;
+        union {
+            float f;
+            double d;
+            int64_t i;
+            uint16_t h;
+            uint8_t u;
+        } data;
+        double want;
+    } cases[] = {{LS_F32, {.f = 1.5F}, 1.5},   {LS_F64, {.d = -0.1}, -0.1},
+                 {LS_I64, {.i = -7}, -7},      {LS_I32, {.i = 9}, 9},
+                 {LS_F16, {.h = 0x3e00}, 1.5}, {LS_BF16, {.h = 0x3fc0}, 1.5},
+                 {LS_BOOL, {.u = 1}, 1},       {LS_U8, {.u = 200}, 200}};
+    ls_error err = LS_ERROR_INIT;
+    ls_value *v = NULL, *list = NULL;
+    double x = 0;
+
+    for (size_t i = 0; i < LSI_COUNT_OF(cases); i++) {
+        ls_tensor *t = NULL;
+
+        LST_OK(ls_tensor_create(NULL, cases[i].dtype, LS_SHAPE(1, 1), &cases[i].data, &t,
+                                &err));
+        LST_OK(ls_value_tensor(t, &v, &err));
+        LST_OK(ls_value_item(v, &x, &err));
+        LST_CHECK(x == cases[i].want);
+        ls_value_release(v);
+        ls_tensor_release(t);
+    }
+    LST_OK(ls_value_int(5, &v, &err));
+    LST_OK(ls_value_item(v, &x, &err));
+    LST_CHECK(x == 5);
+    LST_OK(ls_value_list(&v, 1, &list, &err));
+    LST_FAILS(ls_value_item(list, &x, &err), LS_INVALID_ARGUMENT, err,
+              "item: needs a value with one number, got [5]");
+    LST_FAILS(ls_value_item(NULL, &x, &err), LS_INVALID_ARGUMENT, err, "got None");
+    LST_CHECK(x == 5);
+    ls_value_release(list);
+    ls_value_release(v);
+}
+
 LST_TEST(literals_print_as_in_python)
 {
     static const struct {
@@ -594,6 +637,7 @@ LST_MAIN(LST_CASE(select_undoes_regroup_of_nested_structures),
          LST_CASE(local_results_are_one_value_a_replica),
          LST_CASE(tensors_print_inside_a_per_replica_value_as_in_tensorflow),
          LST_CASE(what_is_in_a_container_prints_as_its_repr),
+         LST_CASE(an_item_is_the_one_number_of_a_leaf),
          LST_CASE(literals_print_as_in_python),
          LST_CASE(a_text_that_does_not_fit_is_cut_and_counted),
          LST_CASE(bad_arguments_are_refused_with_their_name),

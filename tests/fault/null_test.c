@@ -52,6 +52,7 @@ LST_TEST(getters_of_no_value_answer_nothing)
     LST_CHECK(!ls_value_as_float(NULL, &x) && x > 6);
     LST_CHECK(!ls_value_as_bool(NULL, &b) && b);
     LST_CHECK(!ls_value_as_string(NULL, &s));
+    LST_CHECK(ls_value_item(NULL, &x, NULL) == LS_INVALID_ARGUMENT && x > 6);
     LST_CHECK(ls_value_same(NULL, NULL));
     LST_CHECK(ls_value_text(NULL, text, sizeof text) == 4 && strcmp(text, "None") == 0);
     LST_CHECK(ls_value_repr(NULL, text, sizeof text) == 4 && strcmp(text, "None") == 0);

@@ -1,7 +1,8 @@
 /*
  * The oneDNN module as kernel.c sees it: loaded when a device that may use it first asks
- * for a kernel, absent without harm. load.c finds and opens the module; a build that has
- * it defines LSI_HAVE_DNNL_LOADER, and any other build does not include this header.
+ * for a product or a convolution, absent without harm. load.c finds and opens the module;
+ * a build that has it defines LSI_HAVE_DNNL_LOADER, and any other build does not include
+ * this header.
  */
 #ifndef LSI_DNNL_H
 #define LSI_DNNL_H

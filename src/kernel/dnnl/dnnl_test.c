@@ -4,6 +4,8 @@
 #include "lockstep/tape.h"
 #include "ls_test.h"
 
+#include <stdio.h>
+
 static ls_runtime *runtime(bool dnnl, int threads)
 {
     ls_runtime_options o = LS_RUNTIME_OPTIONS_INIT;
@@ -25,6 +27,42 @@ static ls_tensor *noise(ls_context *c, ls_shape shape, uint64_t seed)
         ((float *)t->data)[i] = lst_random_f32(&seed, -1, 1);
     }
     return t;
+}
+
+/* True if the process has the module's file mapped. */
+static bool is_loaded(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[512];
+    bool found = false;
+
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+        found = found || strstr(line, "lockstep_dnnl") != NULL;
+    }
+    if (maps != NULL) {
+        (void)fclose(maps);
+    }
+    return found;
+}
+
+/* The first of the tests: later ones have it loaded. */
+LST_TEST(the_module_is_loaded_by_the_first_product)
+{
+    ls_runtime *rt = runtime(true, 1);
+    ls_context *c = NULL;
+    ls_tensor *x;
+
+    LST_OK(ls_context_open(ls_runtime_device(rt, 0), NULL, &c, NULL));
+    x = noise(c, LS_SHAPE(4, 4), 1);
+    x = ls_relu(c, ls_sum(c, ls_add(c, x, x), NULL, 0, true));
+    LST_CHECK(x != NULL && !is_loaded());
+    x = noise(c, LS_SHAPE(4, 4), 1);
+    LST_CHECK(ls_matmul(c, x, x) != NULL);
+    LST_CHECK(is_loaded() ==
+              (lsi_dnnl_kernel(ls_runtime_device(rt, 0), LSI_OP_matmul) != NULL));
+    LST_OK(ls_context_finish(c, NULL));
+    ls_context_close(c);
+    ls_runtime_release(rt);
 }
 
 typedef ls_tensor *(*program)(ls_context *c, int i);
@@ -149,5 +187,6 @@ LST_TEST(convolutions_agree_with_the_reference)
     compare(filter_gradients);
 }
 
-LST_MAIN(LST_CASE(the_module_is_found), LST_CASE(products_agree_with_the_reference),
+LST_MAIN(LST_CASE(the_module_is_loaded_by_the_first_product),
+         LST_CASE(the_module_is_found), LST_CASE(products_agree_with_the_reference),
          LST_CASE(convolutions_agree_with_the_reference))

@@ -66,11 +66,21 @@ static void load(void)
     atomic_store(&kernels, found);
 }
 
+/* What the module has: nothing else is worth loading it for. */
+static bool is_offered(lsi_op_id id)
+{
+    return id == LSI_OP_matmul || id == LSI_OP_dense || id == LSI_OP_conv2d ||
+           id == LSI_OP_conv2d_input_grad || id == LSI_OP_conv2d_filter_grad;
+}
+
 lsi_kernel lsi_dnnl_kernel(const ls_device *device, lsi_op_id id)
 {
     const lsi_kernel *table;
 
     (void)device;
+    if (!is_offered(id)) {
+        return NULL;
+    }
     (void)pthread_once(&once, load);
     table = atomic_load_explicit(&kernels, memory_order_acquire);
     return table != NULL ? table[id] : NULL;

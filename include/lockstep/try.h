@@ -1,0 +1,29 @@
+/*
+ * lockstep/try.h - checking a status in one line, for programs.
+ *
+ *     ls_error err = LS_ERROR_INIT;
+ *     ls_status st = LS_OK;
+ *     ...
+ *     LS_TRY(ls_context_open(NULL, NULL, &c, &err)); // else: goto out
+ *     ...
+ * out:
+ *     ls_context_close(c);
+ *     return st;
+ *
+ * The function has a variable `st` and a label `out`, where everything is released:
+ * release functions take NULL, so everything is set to NULL at the top. lockstep.h does
+ * not include this header: the library itself says what it does at each place.
+ */
+#ifndef LS_TRY_H
+#define LS_TRY_H
+
+#include "lockstep/status.h"
+
+#define LS_TRY(call)                                                                     \
+    do {                                                                                 \
+        if ((st = (call)) != LS_OK) {                                                    \
+            goto out;                                                                    \
+        }                                                                                \
+    } while (0)
+
+#endif /* LS_TRY_H */
