@@ -67,8 +67,8 @@ LS_API LS_MUST_USE ls_status ls_device_scope_exit(ls_error *err);
 
 /*
  * Variables made inside go through `fn` first, the innermost before the others; it makes
- * the variable by ls_creator_call(), with other arguments if it likes. A scope inside of a
- * strategy's is called once for a variable. One that was open before the strategy came
+ * the variable by ls_creator_call(), with other arguments if it likes. A scope inside of
+ * a strategy's is called once for a variable. One that was open before the strategy came
  * into force is called for each copy ("w", "w/replica_1", ...), with the copy's device in
  * the options: what it makes is a plain variable, of the first copy's dtype and shape.
  */

@@ -406,7 +406,7 @@ ls_status lsi_comm_all_reduce_pieces(ls_comm *comm, ls_reduce op,
 }
 
 ls_status lsi_comm_share(ls_comm *comm, const char *tag, const int64_t *mine,
-                         size_t count, int64_t *all, lsi_comm_place place, ls_error *err)
+                         size_t count, void *all, lsi_comm_place place, ls_error *err)
 {
     lsi_call call = {.kind = LSI_CALL_ALL_GATHER,
                      .dtype = LS_I64,

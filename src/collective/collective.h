@@ -46,12 +46,12 @@ ls_status lsi_comm_meet(ls_comm *comm, const char *tag, uint64_t detail, void *m
                         ls_error *err);
 
 /*
- * Every rank gives `count` numbers and gets those of all, in the order of ranks. `tag` is
+ * Every rank gives `count` numbers and gets those of all (int64_t), in their order. `tag` is
  * what the caller calls this: it must be the same on all ranks, and names the call where
  * somebody waits for it or does something else.
  */
 ls_status lsi_comm_share(ls_comm *comm, const char *tag, const int64_t *mine,
-                         size_t count, int64_t *all, lsi_comm_place place, ls_error *err);
+                         size_t count, void *all, lsi_comm_place place, ls_error *err);
 
 /* The place noted by ls_comm_at(), which is forgotten. */
 lsi_comm_place lsi_comm_take_place(void);
