@@ -46,9 +46,9 @@ ls_status lsi_comm_meet(ls_comm *comm, const char *tag, uint64_t detail, void *m
                         ls_error *err);
 
 /*
- * Every rank gives `count` numbers and gets those of all (int64_t), in their order. `tag` is
- * what the caller calls this: it must be the same on all ranks, and names the call where
- * somebody waits for it or does something else.
+ * Every rank gives `count` numbers and gets those of all (int64_t), in their order. `tag`
+ * is what the caller calls this: it must be the same on all ranks, and names the call
+ * where somebody waits for it or does something else.
  */
 ls_status lsi_comm_share(ls_comm *comm, const char *tag, const int64_t *mine,
                          size_t count, void *all, lsi_comm_place place, ls_error *err);

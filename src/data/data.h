@@ -18,7 +18,7 @@ struct ls_spec {
     atomic_int refs;
     ls_spec_kind kind;
     ls_dtype dtype;
-    int ndim; /* -1: unknown */
+    int ndim;  /* -1: unknown */
     int depth; /* 1: a leaf */
     int64_t dims[LS_MAX_DIMS];
     size_t size;

@@ -14,7 +14,7 @@ typedef enum lsi_file_mode {
     LSI_FILE_READ,
     LSI_FILE_WRITE,  /* made if it is not there, emptied if it is */
     LSI_FILE_CREATE, /* made; LS_ALREADY_EXISTS if anything has the name, also a link */
-    LSI_FILE_APPEND /* made if it is not there */
+    LSI_FILE_APPEND  /* made if it is not there */
 } lsi_file_mode;
 
 /* A piece of memory to read into. */
