@@ -27,8 +27,8 @@ struct choose {
     lsi_seeds seeds;
     lsi_philox draw;
     double
-        *sums;  // of a sample: 1 is the sum of 2 and 3, 2 of 4 and 5, ...; weights below
-    int leaves; // a power of two: where the weights begin
+        *sums; // of a sample: 1 is the sum of 2 and 3, 2 of 4 and 5, ...; weights below
+    size_t leaves; // a power of two: where the weights begin
 };
 
 /* ---- picks ---- */
@@ -44,7 +44,7 @@ static double uniform(lsi_philox *g)
 /* A weight changes: the sums above it, made anew, so that nothing is left by rounding. */
 static void weigh(struct choose *c, int input, double weight)
 {
-    int at = c->leaves + input;
+    size_t at = c->leaves + (size_t)input;
 
     c->sums[at] = weight;
     for (at /= 2; at >= 1; at /= 2) {
@@ -55,22 +55,23 @@ static void weigh(struct choose *c, int input, double weight)
 /* Room for the sums; the weights of those that are over are 0. */
 static ls_status add_weights(struct choose *c, ls_error *err)
 {
-    const int n = c->node->n;
+    const size_t n = (size_t)c->node->n;
 
-    for (c->leaves = 1; c->leaves < n && c->leaves <= INT32_MAX / 4;) {
+    for (c->leaves = 1; c->leaves < n;) {
         c->leaves *= 2;
     }
     if (c->sums == NULL) {
-        c->sums = lsi_alloc((size_t)c->leaves * 2, sizeof *c->sums);
+        c->sums = lsi_alloc(2 * c->leaves, sizeof *c->sums);
     }
-    if (c->sums == NULL || c->leaves < n) {
+    if (c->sums == NULL) {
         return lsi_fail_memory(err, "the weights of a sample",
-                               (size_t)n * 2 * sizeof *c->sums);
+                               2 * c->leaves * sizeof *c->sums);
     }
-    for (int i = 0; i < n; i++) {
+    LSI_ASSERT(c->over != NULL);
+    for (size_t i = 0; i < n; i++) {
         c->sums[c->leaves + i] = c->over[i] ? 0 : c->node->weights[i];
     }
-    for (int at = c->leaves - 1; at >= 1; at--) {
+    for (size_t at = c->leaves - 1; at >= 1; at--) {
         c->sums[at] = c->sums[2 * at] + c->sums[2 * at + 1];
     }
     return LS_OK;
@@ -81,7 +82,7 @@ static ls_status add_weights(struct choose *c, ls_error *err)
 static int draw(struct choose *c)
 {
     double left = uniform(&c->draw) * c->sums[1];
-    int at = 1;
+    size_t at = 1;
 
     while (at < c->leaves) {
         at *= 2;
@@ -90,7 +91,7 @@ static int draw(struct choose *c)
             at++;
         }
     }
-    return at - c->leaves;
+    return (int)(at - c->leaves);
 }
 
 static ls_status read_choice(struct choose *c, int *pick, ls_error *err)
