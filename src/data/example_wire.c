@@ -217,7 +217,9 @@ static void append(char *text, size_t size, size_t *at, const void *bytes, size_
         return;
     }
     for (size_t i = 0; i < len; i++) {
-        text[(*at)++] = p[i] >= 0x20 && p[i] != 0x7F ? (char)p[i] : '?';
+        const uint8_t shown = p[i] >= 0x20 && p[i] != 0x7F ? p[i] : '?';
+
+        memcpy(text + (*at)++, &shown, 1);
     }
     text[*at] = '\0';
 }
