@@ -105,8 +105,9 @@ static bool add_slice(ls_context *c, lsi_journal *j, const ls_tape *tape,
     const lsi_shape_attrs *attrs = n->attrs;
     const lsi_sum *sum = sum_of(j, tape, n->from[0]);
 
-    return n->op == &lsi_op_slice && c->recording == 0 && lsi_sum_is_own(sum) &&
-           g->ndim == n->in[0]->ndim && lsi_add_slice_into(c, sum->t, g, attrs->begin);
+    return g != NULL && n->op == &lsi_op_slice && c->recording == 0 &&
+           lsi_sum_is_own(sum) && g->ndim == n->in[0]->ndim &&
+           lsi_add_slice_into(c, sum->t, g, attrs->begin);
 }
 
 /* Passes the gradients of a record's outputs on to its inputs. */

@@ -96,9 +96,12 @@ static double unit64(uint32_t high, uint32_t low)
 /* The j-th of a block's. */
 LSI_INLINE double unit(ls_dtype dtype, const lsi_words *r, int j)
 {
+    const uint32_t *pair;
+
     switch (dtype) {
     case LS_F64:
-        return unit64(r->w[2 * j], r->w[2 * j + 1]);
+        pair = r->w + (ptrdiff_t)2 * j;
+        return unit64(pair[0], pair[1]);
     case LS_F16:
         return (double)(r->w[j] & 0x3FF) * 0x1p-10;
     case LS_BF16:
