@@ -346,7 +346,7 @@ static ls_tensor **alias_slot(const ls_context *c, const ls_tensor *t)
  */
 static void build_alias_table(ls_context *c)
 {
-    size_t slots = 4 * FEW_ALIASES;
+    size_t slots = (size_t)4 * FEW_ALIASES;
 
     while (slots < 3 * c->naliases) {
         slots *= 2;

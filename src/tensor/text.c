@@ -644,8 +644,9 @@ static size_t finish(struct sink *s)
 
 size_t ls_tensor_text(const ls_tensor *t, char *buf, size_t size)
 {
-    struct sink s = {buf, size, 0, 0, 0};
+    struct sink s = {.size = size};
 
+    s.buf = buf;
     if (t == NULL) {
         puts_to(&s, "None");
     } else if (t->values != NULL) {
@@ -658,16 +659,18 @@ size_t ls_tensor_text(const ls_tensor *t, char *buf, size_t size)
 
 size_t lsi_tensor_array_text(const ls_tensor *t, char *buf, size_t size)
 {
-    struct sink s = {buf, size, 0, 0, 0};
+    struct sink s = {.size = size};
 
+    s.buf = buf;
     own_lines(t, &s, array);
     return finish(&s);
 }
 
 size_t ls_tensor_repr(const ls_tensor *t, char *buf, size_t size)
 {
-    struct sink s = {buf, size, 0, 0, 0};
+    struct sink s = {.size = size};
 
+    s.buf = buf;
     if (t == NULL) {
         puts_to(&s, "None");
     } else if (t->values != NULL) {
