@@ -382,12 +382,13 @@ static ls_status check_next(const ls_dist_iterator *it, bool refused, ls_error *
     return lsi_dist_iterator_ready(it, "next", err);
 }
 
-/* Where the program is, for the workers that wait for this one. */
-static void note_place(ls_dist_iterator *it)
+/* Where the program is, for the workers that wait for this one; unless it was refused:
+ * several replicas at once may have been. */
+static void note_place(ls_dist_iterator *it, ls_status st)
 {
     const lsi_comm_place place = lsi_comm_take_place();
 
-    if (it != NULL) {
+    if (st == LS_OK) {
         it->place = place;
     }
 }
@@ -396,7 +397,7 @@ ls_status(ls_dist_iterator_next)(ls_dist_iterator *it, ls_value **out, ls_error 
 {
     const ls_status st = check_next(it, it == NULL || out == NULL, err);
 
-    note_place(it);
+    note_place(it, st);
     return st == LS_OK ? step(it, it->dataset->partial, out, err) : st;
 }
 
@@ -406,7 +407,7 @@ ls_status(ls_dist_iterator_next_optional)(ls_dist_iterator *it, bool *has, ls_va
     ls_status st = check_next(it, it == NULL || has == NULL || out == NULL, err);
     ls_error why = LS_ERROR_INIT;
 
-    note_place(it);
+    note_place(it, st);
     if (st != LS_OK) {
         return st;
     }
