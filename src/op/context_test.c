@@ -127,7 +127,8 @@ LST_TEST(a_user_has_operations_on_equal_terms)
     LST_CHECK(ls_op_apply1(LS_HERE(c), &broken, &x, 1, NULL, 0) == NULL);
     LST_FAILS(ls_context_finish(c, &err), LS_INVALID_ARGUMENT, err, "row");
     LST_CHECK(ls_op_apply1(LS_HERE(c), &cube, NULL, 0, NULL, 0) == NULL);
-    LST_FAILS(ls_context_finish(c, &err), LS_INVALID_ARGUMENT, err, "takes 1 input, got 0");
+    LST_FAILS(ls_context_finish(c, &err), LS_INVALID_ARGUMENT, err,
+              "takes 1 input, got 0");
     ls_context_close(c);
 }
 
