@@ -21,7 +21,7 @@ for entry in json.load(open("build/dev/compile_commands.json")):
         continue
     command = entry["command"]
     # Files that ask the system for more must do so before any header: theirs comes first.
-    if path.startswith("src/") and not path.startswith("src/base/") and "_GNU_SOURCE" not in open(path).read():
+    if path.startswith("src/") and not path.startswith("src/base/") and "_SOURCE" not in open(path).read():
         entry["command"] = command.replace(" -c ", f" -include {root}/scripts/analyzer.h -c ", 1)
     rank = ("ls_testing" in command) + 2 * ("LSI_ISA=" in command and "LSI_ISA=avx2" not in command)
     if path not in chosen or rank < chosen[path][0]:
