@@ -256,6 +256,6 @@ const growth_case growth_of_input[] = {
     {"repeat", "datasets of a pipeline", 16, 48, GROWTH_LINEAR_TIME, GROWTH_LINEAR,
      GROWTH_LINEAR, 0, repeat_chain},
     {"cache", "elements", 1024, 1 << 14, GROWTH_LINEAR_TIME, GROWTH_LINEAR, GROWTH_LINEAR,
-     320, cache}, // a value and a tensor each
+     32, cache}, // in blocks of many; eight bytes are the number
     {0},
 };

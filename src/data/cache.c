@@ -7,81 +7,27 @@
 
 #include <string.h>
 
-struct lsi_store {
-    atomic_int refs;
-    ls_value **items;
-    size_t n, room;
-    bool torn; // an element is missing: it must not be replayed
-};
-
 struct cache {
-    lsi_unary unary; // the input is NULL if the store was complete from the start
-    bool over;       // the input is; it stays, for its position is part of ours
-    lsi_store *store;
-    size_t at; // of a complete store
+    lsi_unary unary;  // the input is NULL if the shelf was complete from the start
+    bool over;        // the input is; it stays, for its position is part of ours
+    bool torn;        // there was no memory for an element: it must not be replayed
+    lsi_shelf *shelf; // not another's before it is complete
+    size_t at;        // of a complete shelf
+    size_t near;      // lsi_shelf_get()
 };
-
-/* ---- stores ---- */
-
-static lsi_store *store_new(void)
-{
-    lsi_store *s = lsi_alloc(1, sizeof *s);
-
-    if (s != NULL) {
-        atomic_init(&s->refs, 1);
-    }
-    return s;
-}
-
-static lsi_store *store_retain(lsi_store *s)
-{
-    if (s != NULL) {
-        (void)atomic_fetch_add(&s->refs, 1);
-    }
-    return s;
-}
-
-static void store_release(lsi_store *s)
-{
-    if (s != NULL && atomic_fetch_sub(&s->refs, 1) == 1) {
-        lsi_value_release_all(s->items, s->n);
-        lsi_free(s);
-    }
-}
-
-/* Room for one more: asked for before an element that would be lost is taken. */
-static ls_status store_reserve(lsi_store *s, ls_error *err)
-{
-    if (s->n == s->room) {
-        const size_t room = LSI_MAX(64, 2 * s->room);
-        ls_value **grown = lsi_realloc(s->items, s->room, room, sizeof(ls_value *));
-
-        if (grown == NULL) {
-            return lsi_fail_memory(err, "a cache", room * sizeof(ls_value *));
-        }
-        s->items = grown;
-        s->room = room;
-    }
-    return LS_OK;
-}
-
-static void store_add(lsi_store *s, ls_value *v)
-{
-    s->items[s->n++] = ls_value_retain(v);
-}
 
 /* What the node's later iterators replay; NULL: nothing yet. */
-static void publish(lsi_cache_node *node, lsi_store *s, bool replace)
+static void publish(lsi_cache_node *node, lsi_shelf *s, bool replace)
 {
-    lsi_store *old = NULL;
+    lsi_shelf *old = NULL;
 
     lsi_mutex_lock(&node->lock);
     if (replace || node->complete == NULL) {
         old = node->complete;
-        node->complete = store_retain(s);
+        node->complete = lsi_shelf_retain(s);
     }
     lsi_mutex_unlock(&node->lock);
-    store_release(old);
+    lsi_shelf_release(old);
 }
 
 void lsi_cache_warn(const lsi_cache_node *node)
@@ -94,95 +40,188 @@ void lsi_cache_warn(const lsi_cache_node *node)
 
 /* ---- the iterator in memory ---- */
 
+/* The pass goes on, without the memory that the shelf had. */
+static void give_up(struct cache *c, const ls_error *why)
+{
+    lsi_log(LS_LOG_WARNING, "cache in memory: %s; later passes read the input again",
+            why->message);
+    lsi_shelf_release(c->shelf);
+    c->shelf = NULL;
+    c->torn = true;
+}
+
+static void keep(struct cache *c, ls_value *v)
+{
+    ls_error err = LS_ERROR_INIT;
+
+    if (!c->torn && lsi_shelf_add(c->shelf, v, &err) != LS_OK) {
+        give_up(c, &err);
+    }
+}
+
+static void complete(struct cache *c)
+{
+    ls_error err = LS_ERROR_INIT;
+
+    if (!c->torn && lsi_shelf_seal(c->shelf, &err) != LS_OK) {
+        give_up(c, &err);
+    }
+    if (!c->torn) {
+        publish((lsi_cache_node *)c->unary.base.dataset, c->shelf, false);
+        c->at = lsi_shelf_count(c->shelf);
+    }
+    c->over = true;
+}
+
 static ls_status read_on(struct cache *c, ls_value **out, ls_error *err)
 {
-    lsi_cache_node *node = (lsi_cache_node *)c->unary.base.dataset;
-    ls_value *v = NULL;
-    ls_status st = store_reserve(c->store, err);
+    const ls_status st = lsi_iterator_next(c->unary.input, out, err);
 
-    if (st == LS_OK) {
-        st = lsi_iterator_next(c->unary.input, &v, err);
-    }
     if (st == LS_OUT_OF_RANGE) {
-        if (!c->store->torn) {
-            publish(node, c->store, false);
-        }
-        c->over = true;
-        c->at = c->store->n;
-    }
-    if (st == LS_OK) {
-        store_add(c->store, v);
-        *out = v;
+        complete(c);
+    } else if (st == LS_OK) {
+        keep(c, *out);
     }
     return st;
+}
+
+static bool replays(const struct cache *c)
+{
+    return c->unary.input == NULL || c->over;
+}
+
+/* Elements that are left to be replayed. */
+static size_t left(const struct cache *c)
+{
+    return c->torn ? 0 : lsi_shelf_count(c->shelf) - c->at;
 }
 
 static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct cache *c = (struct cache *)it;
+    ls_status st;
 
-    if (c->unary.input != NULL && !c->over) {
+    if (!replays(c)) {
         return read_on(c, out, err);
     }
-    if (c->at == c->store->n) {
+    if (left(c) == 0) {
         return LS_OUT_OF_RANGE;
     }
-    *out = ls_value_retain(c->store->items[c->at++]);
-    return LS_OK;
+    st = lsi_shelf_get(c->shelf, c->at, &c->near, out, err);
+    c->at += st == LS_OK;
+    return st;
+}
+
+static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
+                      ls_error *err)
+{
+    struct cache *c = (struct cache *)it;
+    ls_status st;
+
+    if (!replays(c)) {
+        return lsi_iterator_fill_by_next(it, rows, want, got, err);
+    }
+    const size_t n = LSI_MIN((size_t)want, left(c));
+    st = n > 0 ? lsi_shelf_rows(c->shelf, c->at, n, &c->near, rows, err) : LS_OK;
+    if (st == LS_OK) {
+        c->at += n;
+        *got = (int64_t)n;
+    }
+    return st == LS_OK && n < (size_t)want ? LS_OUT_OF_RANGE : st;
+}
+
+static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
+{
+    struct cache *c = (struct cache *)it;
+
+    if (!replays(c)) {
+        return lsi_iterator_skip_by_next(it, n, skipped, err);
+    }
+    *skipped = (int64_t)LSI_MIN((size_t)n, left(c));
+    c->at += (size_t)*skipped;
+    return *skipped < n ? LS_OUT_OF_RANGE : LS_OK;
+}
+
+static ls_status save_elements(struct cache *c, lsi_writer *w, ls_error *err)
+{
+    const size_t n = c->torn ? 0 : lsi_shelf_count(c->shelf);
+    size_t near = 0;
+    ls_status st = LS_OK;
+
+    lsi_write_u64(w, n);
+    for (size_t i = 0; i < n && st == LS_OK; i++) {
+        ls_value *v = NULL;
+
+        st = lsi_shelf_get(c->shelf, i, &near, &v, err);
+        if (st == LS_OK) {
+            lsi_write_value(w, v);
+        }
+        ls_value_release(v);
+    }
+    return st;
 }
 
 static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
 {
-    const struct cache *c = (const struct cache *)it;
+    struct cache *c = (struct cache *)it;
+    ls_error why = LS_ERROR_INIT;
+    ls_status st;
 
-    lsi_write_bool(w, c->over);
-    lsi_write_bool(w, c->store->torn);
-    lsi_write_u64(w, c->at);
-    lsi_write_u64(w, c->store->n);
-    for (size_t i = 0; i < c->store->n; i++) {
-        lsi_write_value(w, c->store->items[i]);
+    if (!replays(c) && !c->torn && lsi_shelf_seal(c->shelf, &why) != LS_OK) {
+        give_up(c, &why);
     }
-    return lsi_input_save(c->unary.input, w, err);
+    lsi_write_bool(w, c->over);
+    lsi_write_bool(w, c->torn);
+    lsi_write_u64(w, c->at);
+    st = save_elements(c, w, err);
+    return st == LS_OK ? lsi_input_save(c->unary.input, w, err) : st;
 }
 
-static ls_status restore_store(struct cache *c, lsi_reader *r, ls_error *err)
+static ls_status restore_elements(lsi_shelf *s, const ls_spec *spec, lsi_reader *r,
+                                  ls_error *err)
 {
-    lsi_store *store = store_new();
-    uint64_t at = 0, n = 0;
-    ls_status st = LS_OK;
+    uint64_t n = 0;
+    ls_status st = lsi_read_count(r, (r->size - r->at) / sizeof n, &n, err);
 
-    if (store == NULL) {
-        return lsi_fail_memory(err, "a cache", sizeof *store);
+    for (uint64_t i = 0; i < n && st == LS_OK; i++) {
+        ls_value *v = NULL;
+
+        st = lsi_read_element(r, spec, &v, err);
+        if (st == LS_OK) {
+            st = lsi_shelf_add(s, v, err);
+        }
+        ls_value_release(v);
     }
-    st = lsi_read_bool(r, &store->torn, err);
+    return st == LS_OK ? lsi_shelf_seal(s, err) : st;
+}
+
+static ls_status restore_shelf(struct cache *c, lsi_reader *r, ls_error *err)
+{
+    const ls_spec *spec = c->unary.base.dataset->spec;
+    lsi_shelf *shelf = NULL;
+    uint64_t at = 0;
+    ls_status st = lsi_read_bool(r, &c->torn, err);
+
     if (st == LS_OK) {
         st = lsi_read_u64(r, &at, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_count(r, (r->size - r->at) / sizeof n, &n, err);
+        st = lsi_shelf_create(spec, &shelf, err);
     }
-    for (uint64_t i = 0; i < n && st == LS_OK; i++) {
-        ls_value *v = NULL;
-
-        st = store_reserve(store, err);
-        if (st == LS_OK) {
-            st = lsi_read_element(r, c->unary.base.dataset->spec, &v, err);
-        }
-        if (st == LS_OK) {
-            store_add(store, v);
-        }
-        ls_value_release(v);
+    if (st == LS_OK) {
+        st = restore_elements(shelf, spec, r, err);
     }
-    if (st == LS_OK && at > n) {
+    if (st == LS_OK && at > lsi_shelf_count(shelf)) {
         st = lsi_state_damaged(err, "a position behind the end of a cache");
     }
     if (st != LS_OK) {
-        store_release(store);
+        lsi_shelf_release(shelf);
         return st;
     }
-    store_release(c->store);
-    c->store = store;
-    c->at = (size_t)at;
+    lsi_shelf_release(c->shelf);
+    c->shelf = shelf;
+    c->at = c->torn ? 0 : (size_t)at;
+    c->near = 0;
     return LS_OK;
 }
 
@@ -192,16 +231,16 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
     ls_status st = lsi_read_bool(r, &c->over, err);
 
     if (st == LS_OK) {
-        st = restore_store(c, r, err);
+        st = restore_shelf(c, r, err);
     }
     if (st == LS_OK) {
         st = lsi_input_restore(&c->unary.input, it->lineage, it->dataset->inputs[0], r,
                                err);
     }
     if (st == LS_OK) {
-        const bool whole = (c->unary.input == NULL || c->over) && !c->store->torn;
+        const bool whole = replays(c) && !c->torn;
 
-        publish((lsi_cache_node *)it->dataset, whole ? c->store : NULL, true);
+        publish((lsi_cache_node *)it->dataset, whole ? c->shelf : NULL, true);
     }
     return st;
 }
@@ -210,17 +249,21 @@ static void close_cache(lsi_iterator *it)
 {
     struct cache *c = (struct cache *)it;
 
-    if (c->unary.input != NULL && !c->over && c->store != NULL && c->store->n > 0) {
+    if (!replays(c) && c->shelf != NULL && lsi_shelf_count(c->shelf) > 0) {
         lsi_cache_warn((const lsi_cache_node *)it->dataset);
     }
-    store_release(c->store);
+    lsi_shelf_release(c->shelf);
     lsi_unary_close(it);
 }
 
 static ls_status iterate_memory(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_cache};
+    static const lsi_iterator_ops ops = {.next = next,
+                                         .fill = fill,
+                                         .skip = skip,
+                                         .save = save,
+                                         .restore = restore,
+                                         .close = close_cache};
     lsi_cache_node *node = (lsi_cache_node *)d;
     lsi_iterator *it = NULL;
     struct cache *c = NULL;
@@ -231,12 +274,13 @@ static ls_status iterate_memory(ls_dataset *d, lsi_iterator **out, ls_error *err
     }
     c = (struct cache *)it;
     lsi_mutex_lock(&node->lock);
-    c->store = store_retain(node->complete);
+    c->shelf = lsi_shelf_retain(node->complete);
     lsi_mutex_unlock(&node->lock);
-    if (c->store == NULL) { // else the input is left alone: a shuffle in it would draw
-        c->store = store_new();
-        st = c->store != NULL ? lsi_dataset_iterate(d->inputs[0], &c->unary.input, err)
-                              : lsi_fail_memory(err, "a cache", sizeof *c->store);
+    if (c->shelf == NULL) { // else the input is left alone: a shuffle in it would draw
+        st = lsi_shelf_create(d->spec, &c->shelf, err);
+        if (st == LS_OK) {
+            st = lsi_dataset_iterate(d->inputs[0], &c->unary.input, err);
+        }
     }
     if (st == LS_OK) {
         *out = it;
@@ -258,7 +302,7 @@ static void destroy(ls_dataset *d)
 {
     lsi_cache_node *node = (lsi_cache_node *)d;
 
-    store_release(node->complete);
+    lsi_shelf_release(node->complete);
     lsi_mutex_destroy(&node->lock);
     lsi_free(node->file);
 }

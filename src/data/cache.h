@@ -1,16 +1,13 @@
 /* The node of a cache: cache.c keeps elements in memory, cache_file.c in a file. */
 #ifndef LSI_CACHE_H
 #define LSI_CACHE_H
-#include "data/data.h"
-
-/* Elements in their order; what is complete does not change any more. */
-typedef struct lsi_store lsi_store;
+#include "data/shelf.h"
 
 typedef struct lsi_cache_node {
     ls_dataset base;
     char *file;          /* NULL: in memory */
-    lsi_mutex lock;      /* guards the store */
-    lsi_store *complete; /* of a whole pass; NULL: there was none yet */
+    lsi_mutex lock;      /* guards the shelf */
+    lsi_shelf *complete; /* of a whole pass; NULL: there was none yet */
 } lsi_cache_node;
 
 ls_status lsi_cache_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err);

@@ -274,8 +274,14 @@ ls_status lsi_input_restore(lsi_iterator **it, uint64_t lineage, ls_dataset *d,
                             lsi_reader *r, ls_error *err);
 ls_status lsi_iterator_next(lsi_iterator *it, ls_value **out, ls_error *err);
 ls_status lsi_iterator_fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
-                            ls_error *err); /* by next() if there is no fill() */
+                            ls_error *err);
 ls_status lsi_iterator_skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err);
+
+/* Without fill() and skip(): where an iterator has none, or not for all of its time. */
+ls_status lsi_iterator_fill_by_next(lsi_iterator *it, lsi_rows *rows, int64_t want,
+                                    int64_t *got, ls_error *err);
+ls_status lsi_iterator_skip_by_next(lsi_iterator *it, int64_t n, int64_t *skipped,
+                                    ls_error *err);
 ls_status lsi_iterator_save(lsi_iterator *it, lsi_writer *w, ls_error *err);
 ls_status lsi_iterator_restore(lsi_iterator *it, lsi_reader *r, ls_error *err);
 

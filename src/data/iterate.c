@@ -144,15 +144,12 @@ ls_status lsi_iterator_next(lsi_iterator *it, ls_value **out, ls_error *err)
     return it->ops->next(it, out, err);
 }
 
-ls_status lsi_iterator_fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
-                            ls_error *err)
+ls_status lsi_iterator_fill_by_next(lsi_iterator *it, lsi_rows *rows, int64_t want,
+                                    int64_t *got, ls_error *err)
 {
     ls_status st = LS_OK;
 
     *got = 0;
-    if (it->ops->fill != NULL) {
-        return it->ops->fill(it, rows, want, got, err);
-    }
     while (*got < want && st == LS_OK) {
         ls_value *element = NULL;
 
@@ -166,14 +163,12 @@ ls_status lsi_iterator_fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int6
     return st;
 }
 
-ls_status lsi_iterator_skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
+ls_status lsi_iterator_skip_by_next(lsi_iterator *it, int64_t n, int64_t *skipped,
+                                    ls_error *err)
 {
     ls_status st = LS_OK;
 
     *skipped = 0;
-    if (it->ops->skip != NULL) {
-        return it->ops->skip(it, n, skipped, err);
-    }
     while (*skipped < n && st == LS_OK) {
         ls_value *element = NULL;
 
@@ -184,6 +179,21 @@ ls_status lsi_iterator_skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_er
         }
     }
     return st;
+}
+
+ls_status lsi_iterator_fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
+                            ls_error *err)
+{
+    *got = 0;
+    return it->ops->fill != NULL ? it->ops->fill(it, rows, want, got, err)
+                                 : lsi_iterator_fill_by_next(it, rows, want, got, err);
+}
+
+ls_status lsi_iterator_skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
+{
+    *skipped = 0;
+    return it->ops->skip != NULL ? it->ops->skip(it, n, skipped, err)
+                                 : lsi_iterator_skip_by_next(it, n, skipped, err);
 }
 
 /* ---- saving ---- */

@@ -1,0 +1,260 @@
+/* Elements in blocks: filling them, and finding an element again. */
+#include "data/shelf.h"
+
+#include <string.h>
+
+enum {
+    SMALL = 1024,          // bytes of an element; a larger one costs little beside them
+    FEWEST = 16,           // elements of a block
+    BLOCK_BYTES = 64 << 10 // of a large one
+};
+
+/* One element, or several as a batch; those before it are numbered up to its begin. */
+struct block {
+    ls_value *value;
+    size_t end; // the number behind its last element
+    bool batch;
+};
+
+struct lsi_shelf {
+    atomic_int refs;
+    ls_spec *spec;
+    size_t bytes;      // of an element; 0: they are not small, or their size is not known
+    size_t n;          // elements, those in `open` included
+    lsi_rows *open;    // a block that is being filled; NULL: none
+    int64_t open_rows; // that it has room for
+    struct block *blocks;
+    size_t nblocks, room;
+};
+
+/* The bytes of an element, if they are known and few; 0 if not. */
+static size_t small_bytes(const ls_spec *s)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < lsi_spec_leaves(s); i++) {
+        const ls_spec *leaf = lsi_spec_leaf(s, i);
+        const bool plain = leaf->kind == LS_SPEC_TENSOR && leaf->ndim >= 0 &&
+                           leaf->ndim < LS_MAX_DIMS && ls_dtype_size(leaf->dtype) > 0;
+        size_t bytes = plain ? ls_dtype_size(leaf->dtype) : 0;
+
+        for (int d = 0; plain && d < leaf->ndim; d++) {
+            if (leaf->dims[d] <= 0 || leaf->dims[d] > SMALL) {
+                return 0;
+            }
+            bytes *= (size_t)leaf->dims[d]; // no wrap: it was SMALL at most
+            if (bytes > SMALL) {
+                return 0;
+            }
+        }
+        sum += bytes;
+        if (bytes == 0 || sum > SMALL) {
+            return 0;
+        }
+    }
+    return sum;
+}
+
+ls_status lsi_shelf_create(const ls_spec *element, lsi_shelf **out, ls_error *err)
+{
+    lsi_shelf *s = lsi_alloc(1, sizeof *s);
+
+    if (s == NULL) {
+        return lsi_fail_memory(err, "a cache", sizeof *s);
+    }
+    atomic_init(&s->refs, 1);
+    // NOLINTNEXTLINE: the count of references is what changes, not the spec
+    s->spec = ls_spec_retain((ls_spec *)element);
+    s->bytes = small_bytes(element);
+    *out = s;
+    return LS_OK;
+}
+
+lsi_shelf *lsi_shelf_retain(lsi_shelf *s)
+{
+    if (s != NULL) {
+        (void)atomic_fetch_add(&s->refs, 1);
+    }
+    return s;
+}
+
+void lsi_shelf_release(lsi_shelf *s)
+{
+    if (s == NULL || atomic_fetch_sub(&s->refs, 1) != 1) {
+        return;
+    }
+    for (size_t i = 0; i < s->nblocks; i++) {
+        ls_value_release(s->blocks[i].value);
+    }
+    lsi_free(s->blocks);
+    lsi_rows_release(s->open);
+    ls_spec_release(s->spec);
+    lsi_free(s);
+}
+
+size_t lsi_shelf_count(const lsi_shelf *s)
+{
+    return s->n;
+}
+
+/* ---- filling ---- */
+
+/* A batch has the structure of the spec: whether that is also the element's own. */
+static bool is_like(const ls_spec *s, const ls_value *v)
+{
+    const ls_value_kind kind = ls_value_kind_of(v);
+    bool like = kind == (s->kind == LS_SPEC_DICT ? LS_VALUE_DICT : LS_VALUE_TUPLE) &&
+                ls_value_size(v) == s->size;
+
+    if (s->kind == LS_SPEC_TENSOR) { // of a shape that is known: see small_bytes()
+        const ls_tensor *t = ls_value_as_tensor(v);
+
+        return t != NULL && ls_tensor_data(t) != NULL &&
+               lsi_spec_check(s, v, NULL) == LS_OK;
+    }
+    for (size_t i = 0; like && i < s->size; i++) {
+        like = (s->kind != LS_SPEC_DICT || strcmp(s->keys[i], ls_value_key(v, i)) == 0) &&
+               is_like(s->child[i], ls_value_child(v, i));
+    }
+    return like;
+}
+
+/* Room for one more block. */
+static ls_status reserve(lsi_shelf *s, ls_error *err)
+{
+    if (s->nblocks == s->room) {
+        const size_t room = LSI_MAX(64, 2 * s->room);
+        struct block *grown = lsi_realloc(s->blocks, s->nblocks, room, sizeof *grown);
+
+        if (grown == NULL) {
+            return lsi_fail_memory(err, "a cache", room * sizeof *grown);
+        }
+        s->blocks = grown;
+        s->room = room;
+    }
+    return LS_OK;
+}
+
+ls_status lsi_shelf_seal(lsi_shelf *s, ls_error *err)
+{
+    ls_value *batch = NULL;
+    ls_status st = LS_OK;
+
+    if (s->open == NULL) {
+        return LS_OK;
+    }
+    st = reserve(s, err);
+    if (st == LS_OK) {
+        st = lsi_rows_take(s->open, &batch, err);
+        if (st == LS_OK) {
+            s->blocks[s->nblocks++] = (struct block){batch, s->n, true};
+        } else { // its elements are lost
+            s->n = s->nblocks > 0 ? s->blocks[s->nblocks - 1].end : 0;
+        }
+        lsi_rows_release(s->open);
+        s->open = NULL;
+    }
+    return st;
+}
+
+/* The first blocks are small, for a cache of a few elements. */
+static ls_status open_block(lsi_shelf *s, ls_error *err)
+{
+    const size_t most = LSI_MAX(BLOCK_BYTES / s->bytes, FEWEST);
+
+    s->open_rows = (int64_t)LSI_MIN(LSI_MAX(s->n, FEWEST), most);
+    return lsi_rows_create(s->spec, s->open_rows, &s->open, err);
+}
+
+static ls_status add_row(lsi_shelf *s, const ls_value *element, ls_error *err)
+{
+    ls_status st = s->open == NULL ? open_block(s, err) : LS_OK;
+
+    if (st == LS_OK) {
+        st = lsi_rows_add(s->open, element, err);
+    }
+    if (st == LS_OK) {
+        s->n++;
+        if (lsi_rows_count(s->open) == s->open_rows) {
+            st = lsi_shelf_seal(s, err);
+        }
+    }
+    return st;
+}
+
+ls_status lsi_shelf_add(lsi_shelf *s, ls_value *element, ls_error *err)
+{
+    ls_status st;
+
+    if (s->bytes > 0 && is_like(s->spec, element)) {
+        return add_row(s, element, err);
+    }
+    st = lsi_shelf_seal(s, err);
+    if (st == LS_OK) {
+        st = reserve(s, err);
+    }
+    if (st == LS_OK) {
+        s->n++;
+        s->blocks[s->nblocks++] = (struct block){ls_value_retain(element), s->n, false};
+    }
+    return st;
+}
+
+/* ---- reading ---- */
+
+/* The block of element `i`: the one at *near, the next one, or any. */
+static const struct block *find(const lsi_shelf *s, size_t i, size_t *near, size_t *row)
+{
+    size_t at = LSI_MIN(*near, s->nblocks - 1);
+
+    if (s->blocks[at].end <= i && at + 1 < s->nblocks) {
+        at++;
+    }
+    if (s->blocks[at].end <= i || (at > 0 && s->blocks[at - 1].end > i)) {
+        size_t low = 0, high = s->nblocks - 1;
+
+        while (low < high) {
+            const size_t middle = low + (high - low) / 2;
+
+            if (s->blocks[middle].end <= i) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        at = low;
+    }
+    *near = at;
+    *row = i - (at > 0 ? s->blocks[at - 1].end : 0);
+    return &s->blocks[at];
+}
+
+ls_status lsi_shelf_get(const lsi_shelf *s, size_t i, size_t *near, ls_value **out,
+                        ls_error *err)
+{
+    size_t row = 0;
+    const struct block *b = find(s, i, near, &row);
+
+    if (b->batch) {
+        return lsi_value_row(b->value, (int64_t)row, out, err);
+    }
+    *out = ls_value_retain(b->value);
+    return LS_OK;
+}
+
+ls_status lsi_shelf_rows(const lsi_shelf *s, size_t i, size_t n, size_t *near,
+                         lsi_rows *rows, ls_error *err)
+{
+    ls_status st = LS_OK;
+
+    for (size_t done = 0, some; done < n && st == LS_OK; done += some) {
+        size_t row = 0;
+        const struct block *b = find(s, i + done, near, &row);
+
+        some = LSI_MIN(n - done, b->end - (i + done));
+        st = b->batch ? lsi_rows_add_rows(rows, b->value, (int64_t)row,
+                                          (int64_t)(row + some), err)
+                      : lsi_rows_add(rows, b->value, err);
+    }
+    return st;
+}
