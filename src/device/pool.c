@@ -24,10 +24,10 @@
  */
 enum { UNIT = 64, CLASSES = 168, SPINS = 64 };
 
-/* Blocks from 1 MiB on are worth giving back: their classes are counted. */
-enum { LARGE_CLASS = 51, WINDOW = 64 };
+/* Blocks from 128 KiB on are worth giving back: their classes are counted. */
+enum { LARGE_CLASS = 39, WINDOW = 64 };
 
-#define LARGE ((size_t)1 << 20)
+#define LARGE ((size_t)1 << 17)
 #define HUGE_PAGE ((size_t)1 << 21)
 
 enum state { USED = 0x55534544, FREE = 0x46524545 };
@@ -130,6 +130,10 @@ static void return_to_system(struct header *h)
 {
     // Whoever gets the memory next, a user's allocator too, may write to all of it.
     ASAN_UNPOISON_MEMORY_REGION((char *)h + UNIT, class_bytes(h->class));
+    if (h->class >= LARGE_CLASS) {
+        // Between others on the heap it would stay, and its memory with it.
+        lsi_memory_forget((char *)h + UNIT, class_bytes(h->class));
+    }
     lsi_free(h);
 }
 

@@ -1,5 +1,6 @@
 #include "device/pool.h"
 
+#include "os/memory.h"
 #include "os/thread.h"
 
 #include "ls_test.h"
@@ -184,6 +185,26 @@ LST_TEST(the_last_context_gives_back_unless_others_come_after_it)
     lsi_pool_release(pool);
 }
 
+LST_TEST(forgotten_bytes_are_whole_pages_and_nothing_beside_them)
+{
+    enum { BYTES = 1 << 20, EDGE = 100 };
+    unsigned char *p = lsi_alloc_aligned(BYTES, 4096);
+    int zeros = 0;
+
+    memset(p, 0xa5, BYTES);
+    lsi_memory_forget(p + EDGE, BYTES - 2 * EDGE);
+    for (int i = 0; i < BYTES; i++) {
+        zeros += p[i] == 0;
+    }
+    for (int i = 0; i < EDGE; i++) {
+        LST_CHECK(p[i] == 0xa5 && p[BYTES - 1 - i] == 0xa5);
+    }
+#ifdef __linux__
+    LST_CHECK(zeros > BYTES / 2); // given back: they read as new memory
+#endif
+    lsi_free(p);
+}
+
 static void churn(void *arg)
 {
     unsigned char *mine[16] = {NULL};
@@ -234,4 +255,5 @@ LST_MAIN(
     LST_CASE(a_step_that_repeats_itself_keeps_what_it_uses_in_turn),
     LST_CASE(what_steps_need_no_more_is_given_back),
     LST_CASE(the_last_context_gives_back_unless_others_come_after_it),
+    LST_CASE(forgotten_bytes_are_whole_pages_and_nothing_beside_them),
     LST_CASE(threads_that_share_a_pool_never_get_the_same_block))

@@ -5,4 +5,10 @@
 
 /* Asks for large pages where whole ones fit; a wish, never an error. */
 void lsi_memory_want_huge_pages(void *ptr, size_t bytes);
+
+/*
+ * The bytes are worth nothing any more: whole pages among them take no memory until they
+ * are written to again. For what is about to be freed: an allocator may keep it mapped.
+ */
+void lsi_memory_forget(void *ptr, size_t bytes);
 #endif
