@@ -223,6 +223,11 @@ LSI_HOT void lsi_team_run(lsi_team *team, int parts, lsi_team_fn fn, void *arg)
 void lsi_team_share(int64_t n, int64_t grain, int part, int parts, int64_t *begin,
                     int64_t *end)
 {
+    if (parts == 1) { // most often: saves the divisions
+        *begin = 0;
+        *end = n;
+        return;
+    }
     const int64_t g = grain > 0 ? grain : 1;
     const int64_t units = n / g + (n % g != 0);
     const int64_t each = units / parts, more = units % parts; // the first `more` get one

@@ -467,16 +467,16 @@ int64_t ls_tensor_dim(const ls_tensor *t, int axis)
 
 ls_shape ls_tensor_shape(const ls_tensor *t)
 {
-    ls_shape s = {0};
+    const int n = t != NULL ? t->ndim : 0;
 
-    if (t != NULL) {
-        s.ndim = t->ndim;
-        for (int i = 0; i < LS_MAX_DIMS; i++) {
-            s.dims[i] = i < t->ndim ? t->dims[i] : 0;
-        }
-    }
-    return s;
+    // Not by a loop: the sizes would be written one by one and read back in pairs, and
+    // the CPU would wait for its own stores.
+#define SIZE(i) ((i) < n ? t->dims[i] : 0)
+    return (ls_shape){
+        n, {SIZE(0), SIZE(1), SIZE(2), SIZE(3), SIZE(4), SIZE(5), SIZE(6), SIZE(7)}};
+#undef SIZE
 }
+_Static_assert(LS_MAX_DIMS == 8, "ls_tensor_shape() names each size");
 
 int64_t ls_tensor_count(const ls_tensor *t)
 {
