@@ -138,7 +138,7 @@ ls_dataset *ls_dataset_map(ls_dataset *d, ls_map_fn fn, void *user,
                                 "map: the function is NULL");
     }
     if (o.parallel < LS_AUTOTUNE) {
-        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
                                 "map: %d calls at once; 0 is one after the other, "
                                 "LS_AUTOTUNE lets the library choose",
                                 o.parallel);
