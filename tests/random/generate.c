@@ -1,7 +1,8 @@
 /*
- * From a seed to a program. Three of four programs mean well: what they choose goes
- * together as far as the generator can tell. The others contain wrong shapes, bad
- * arguments, and replicas of which one does something else.
+ * From a seed to a program. Most programs mean well: what they choose goes together as
+ * far as the generator can tell. One in five is wrong in all ways at once: shapes,
+ * dtypes, bad arguments. In one in four replicas agree but for one statement, which one
+ * of them does otherwise or not at all.
  */
 #include "machine.h"
 
@@ -9,6 +10,7 @@ struct drawing {
     uint64_t random;
     theme theme;
     bool wild; /* the program may be wrong on purpose */
+    bool odd;  /* or only in that one replica does something else */
     program *p;
 };
 
@@ -77,9 +79,10 @@ static int64_t draw_bind(struct drawing *d)
     return one_in(d, 3) ? 0 : 1 + (int64_t)below(d, 60);
 }
 
-static int64_t draw_odd(struct drawing *d)
+static int64_t draw_no_odd(struct drawing *d)
 {
-    return d->wild && one_in(d, 6) ? PICK(d, 1, 2, 3, 1, 2, -1) : 0;
+    (void)d;
+    return 0; // one statement of a run at most: add_odd()
 }
 
 static int64_t draw_wild(struct drawing *d)
@@ -195,7 +198,7 @@ static const struct rule {
     {"axis", draw_axis},     {"t", draw_tensor},      {"t2", draw_tensor},
     {"from", draw_bind},     {"from2", draw_bind},    {"u0", draw_use},
     {"u1", draw_use},        {"u2", draw_use},        {"u3", draw_use},
-    {"bind", draw_bind},     {"odd", draw_odd},       {"wild", draw_wild},
+    {"bind", draw_bind},     {"odd", draw_no_odd},    {"wild", draw_wild},
     {"outside", draw_wild},  {"wrong", draw_wrong},   {"missing", draw_seldom},
     {"sparse", draw_seldom}, {"clip", draw_clip},     {"by", draw_algorithm},
     {"fn", draw_fn},         {"size", draw_size},     {"more", draw_size},
@@ -365,11 +368,46 @@ static void add_any(struct drawing *d, int where)
     (void)add(d, c.found);
 }
 
+/*
+ * Of the statements from `first` on, one asks a replica for something else. Mostly it is
+ * one that replicas do together, and half of the time it comes first, before anything
+ * else can have failed.
+ */
+static void add_odd(struct drawing *d, size_t first)
+{
+    const bool update = d->theme == TRAIN && !one_in(d, 3);
+
+    if (update) {
+        (void)add_named(d, PICK(d, 0, 0, 1) == 0 ? "apply" : "scatter");
+    }
+    for (int tries = 0; tries < 8; tries++) {
+        const size_t last = d->p->count - 1;
+        statement *s =
+            &d->p->statements[update ? last : first + below(d, d->p->count - first)];
+
+        if (tries < 6 && (strcmp(s->verb->name, "op") == 0 ||
+                          strcmp(s->verb->name, "constant") == 0)) {
+            continue;
+        }
+        if (set_number(s, "odd", PICK(d, 1, 2, 3, 1, 2, -1))) {
+            if (one_in(d, 2)) {
+                const statement early = *s;
+
+                *s = d->p->statements[first];
+                d->p->statements[first] = early;
+            }
+            return;
+        }
+    }
+}
+
 static void add_run(struct drawing *d)
 {
     const uint64_t n = 4 + below(d, 9);
+    size_t first;
 
     (void)add_named(d, "run");
+    first = d->p->count;
     for (uint64_t i = 0; i < n; i++) {
         if (d->wild && one_in(d, 60)) {
             statement *s = add_named(d, one_in(d, 2) ? "fail" : "leave");
@@ -380,6 +418,9 @@ static void add_run(struct drawing *d)
         } else {
             add_any(d, IN_STEP);
         }
+    }
+    if (d->odd && !one_in(d, 4)) {
+        add_odd(d, first);
     }
     (void)add_named(d, "end");
 }
@@ -426,7 +467,8 @@ void program_generate(uint64_t seed, program *out)
     out->seed = seed;
     d.random = lst_random(&d.random); // neighbours would draw the same numbers, shifted
     d.theme = (theme)themes[below(&d, sizeof themes)];
-    d.wild = one_in(&d, 3);
+    d.wild = one_in(&d, 5);
+    d.odd = one_in(&d, d.wild ? 2 : 4);
     (void)add_named(&d, "setup");
     if (d.theme == TRAIN || d.theme == MIXED) {
         add_variables(&d);

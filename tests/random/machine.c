@@ -211,6 +211,17 @@ static void show_strings(place *at, const ls_tensor *t, entry e)
     }
 }
 
+/* A bool is 0 or 1: anything else was computed as if it were of another dtype. */
+static void check_bools(place *at, const entry *e, const unsigned char *bytes)
+{
+    for (size_t i = 0; e->dtype == LS_BOOL && i < e->bytes; i++) {
+        if (bytes[i] > 1) {
+            complain(at->m, "statement %d: a bool is %d", at->at + 1, bytes[i]);
+            return;
+        }
+    }
+}
+
 void show(place *at, ls_tensor *t, double error)
 {
     entry e = {.kind = TENSOR,
@@ -241,6 +252,7 @@ void show(place *at, ls_tensor *t, double error)
                  err.message);
     } else {
         journal_put(&at->log, e, bytes);
+        check_bools(at, &e, bytes);
     }
     free(bytes);
 }

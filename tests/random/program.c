@@ -90,6 +90,17 @@ int64_t number(const statement *s, const char *name)
     return number_index(s->verb, name, strlen(name), &i) ? s->n[i] : 0;
 }
 
+bool set_number(statement *s, const char *name, int64_t x)
+{
+    size_t i;
+
+    if (!number_index(s->verb, name, strlen(name), &i)) {
+        return false;
+    }
+    s->n[i] = x;
+    return true;
+}
+
 static bool is_op(const statement *s)
 {
     return strcmp(s->verb->name, "op") == 0;

@@ -76,6 +76,9 @@ size_t verb_number(const verb *v, size_t i, const char **name, int64_t *below);
 /* The number called `name`; 0 if the verb has none. */
 int64_t number(const statement *s, const char *name);
 
+/* Sets it; false: the verb has none. */
+bool set_number(statement *s, const char *name, int64_t x);
+
 /* Writes a statement without a newline; returns the length. */
 size_t statement_text(const statement *s, char *buf, size_t size);
 void program_print(const program *p, FILE *to);

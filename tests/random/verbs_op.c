@@ -156,8 +156,10 @@ static double result_error(const op_entry *e, const struct operands *o,
     if (!isfinite(product) || !isfinite(incoming)) {
         return INFINITY;
     }
+    // Sums of n terms in another order differ by about sqrt(n) roundings of a term.
+    const double terms = e->tolerance >= SUM ? LSI_MAX(1.0, sqrt((double)most) / 8) : 1;
     const double own = units[e->tolerance] * epsilon_of(ls_tensor_dtype(out)) *
-                       LSI_MAX(product, largest_of(out));
+                       LSI_MAX(product * terms, largest_of(out));
     if (incoming == 0) {
         return own;
     }
