@@ -164,12 +164,16 @@ LS_API ls_dataset *ls_dataset_csv_files(const char *const *names, size_t n,
 LS_API ls_dataset *ls_dataset_csv_from(ls_dataset *names, const ls_csv_column *columns,
                                        size_t ncolumns, const ls_csv_options *opts);
 
-/* NumPy's files: rows of the array, of the dict of arrays. MNIST's IDX: rows. */
+/*
+ * Rows of an array: NumPy's file, and MNIST's IDX, also gzip'd. The header is read now,
+ * the rest when the dataset is first iterated, and it is kept until the dataset is
+ * released: a file that cannot be read to its end may be told only then.
+ */
 LS_API ls_dataset *ls_dataset_npy(const char *name);
-LS_API ls_dataset *ls_dataset_npz(const char *name);
-/* Also gzip'd. Its header is read now, the rest when it is first iterated, and it is kept
- * until the dataset is released: a file that is cut off may be told only then. */
 LS_API ls_dataset *ls_dataset_idx(const char *name);
+
+/* Rows of the dict of arrays that NumPy's archive is; it is read now, as a whole. */
+LS_API ls_dataset *ls_dataset_npz(const char *name);
 
 /* A source of the user's: one state an iterator; LS_OUT_OF_RANGE from `next`: the end. */
 typedef struct ls_source {

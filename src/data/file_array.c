@@ -23,19 +23,12 @@ static ls_status named(const char *name, ls_error *err)
                                         "the name of a file of arrays is NULL");
 }
 
-static ls_status read_npy(const char *name, ls_tensor **out, ls_error *err)
+static ls_status open_npy(const char *name, lsi_npy_source *src, ls_error *err)
 {
-    lsi_npy_source src = {.path = name};
-    ls_status st = lsi_file_open(name, LSI_FILE_READ, &src.file, err);
+    const ls_status st = lsi_file_open(name, LSI_FILE_READ, &src->file, err);
 
-    if (st == LS_OK) {
-        st = lsi_file_size(src.file, &src.size, err);
-    }
-    if (st == LS_OK) {
-        st = lsi_npy_tensor(&src, out, err);
-    }
-    lsi_file_close(src.file);
-    return st;
+    src->path = name;
+    return st == LS_OK ? lsi_file_size(src->file, &src->size, err) : st;
 }
 
 /* Takes over the reference to `t`. */
@@ -47,20 +40,48 @@ static ls_status as_value(ls_tensor *t, ls_value **out, ls_error *err)
     return st;
 }
 
+static ls_status read_npy(const char *name, ls_value **out, ls_error *err)
+{
+    lsi_npy_source src = {0};
+    ls_tensor *t = NULL;
+    ls_status st = open_npy(name, &src, err);
+
+    if (st == LS_OK) {
+        st = lsi_npy_tensor(&src, &t, err);
+    }
+    if (st == LS_OK) {
+        st = as_value(t, out, err);
+    }
+    lsi_file_close(src.file);
+    return st;
+}
+
+/* The rows of an array of which the header was read, or the failure. */
+static ls_dataset *rows_later(const char *name, lsi_load_fn load, ls_status st,
+                              ls_spec *whole, const ls_error *err)
+{
+    ls_dataset *d = st == LS_OK ? lsi_dataset_slices_later(name, load, whole)
+                                : lsi_dataset_failed(st, err->kind, "%s", err->message);
+
+    ls_spec_release(whole);
+    return d;
+}
+
 ls_dataset *ls_dataset_npy(const char *name)
 {
     ls_error err = LS_ERROR_INIT;
-    ls_tensor *t = NULL;
-    ls_value *v = NULL;
+    lsi_npy_source src = {0};
+    ls_spec *whole = NULL;
     ls_status st = named(name, &err);
 
     if (st == LS_OK) {
-        st = read_npy(name, &t, &err);
+        st = open_npy(name, &src, &err);
     }
     if (st == LS_OK) {
-        st = as_value(t, &v, &err);
+        st = lsi_npy_spec(&src, &whole, &err);
     }
-    return rows_of(st, v, &err);
+    lsi_file_close(src.file);
+    return rows_later(name, read_npy, st, whole, &err);
 }
 
 ls_dataset *ls_dataset_npz(const char *name)
@@ -257,7 +278,6 @@ ls_dataset *ls_dataset_idx(const char *name)
     ls_error err = LS_ERROR_INIT;
     struct idx x = {.dtype = LS_U8};
     ls_spec *whole = NULL;
-    ls_dataset *d = NULL;
     ls_status st = named(name, &err);
 
     if (st == LS_OK) {
@@ -266,9 +286,6 @@ ls_dataset *ls_dataset_idx(const char *name)
     if (st == LS_OK) {
         st = ls_spec_tensor(x.dtype, x.shape.ndim, x.shape.dims, &whole, &err);
     }
-    d = st == LS_OK ? lsi_dataset_slices_later(name, read_idx, whole)
-                    : lsi_dataset_failed(st, err.kind, "%s", err.message);
-    ls_spec_release(whole);
     lsi_stream_close(x.stream);
-    return d;
+    return rows_later(name, read_idx, st, whole, &err);
 }

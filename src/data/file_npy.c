@@ -423,30 +423,51 @@ static ls_status rearranged(lsi_npy_source *src, const struct array *a, size_t c
     return st;
 }
 
+/* The header, believed only if as many bytes follow it as it says. */
+static ls_status read_array(lsi_npy_source *src, struct array *a, size_t *bytes,
+                            ls_error *err)
+{
+    const ls_status st = read_header(src, a, err);
+    const int64_t count = st == LS_OK ? ls_shape_count(&a->shape) : 0;
+    char text[128];
+
+    if (st != LS_OK) {
+        return st;
+    }
+    if (count >= 0 && lsi_mul_size((size_t)count, a->size, bytes) &&
+        *bytes <= src->size - src->at) {
+        return LS_OK;
+    }
+    return lsi_fail(err, LS_DATA_LOSS, -1,
+                    "%s: %s is cut off: its header promises %s elements of %zu bytes, "
+                    "%" PRIu64 " bytes are there",
+                    src->path, member(src), ls_shape_text(&a->shape, text, sizeof text),
+                    a->size, src->size - src->at);
+}
+
+ls_status lsi_npy_spec(lsi_npy_source *src, ls_spec **out, ls_error *err)
+{
+    struct array a = {0};
+    size_t bytes;
+    const ls_status st = read_array(src, &a, &bytes, err);
+
+    return st == LS_OK ? ls_spec_tensor(a.dtype, a.shape.ndim, a.shape.dims, out, err)
+                       : st;
+}
+
 ls_status lsi_npy_tensor(lsi_npy_source *src, ls_tensor **out, ls_error *err)
 {
     struct array a = {0};
     ls_device *dev = lsi_input_device();
-    ls_status st = read_header(src, &a, err);
+    size_t bytes = 0;
+    ls_status st = read_array(src, &a, &bytes, err);
     ls_tensor *t;
     int64_t count;
-    size_t bytes;
 
     if (st != LS_OK) {
         return st;
     }
     count = ls_shape_count(&a.shape);
-    if (count < 0 || !lsi_mul_size((size_t)count, a.size, &bytes) ||
-        bytes > src->size - src->at) {
-        char text[128];
-
-        return lsi_fail(
-            err, LS_DATA_LOSS, -1,
-            "%s: %s is cut off: its header promises %s elements of %zu bytes, "
-            "%" PRIu64 " bytes are there",
-            src->path, member(src), ls_shape_text(&a.shape, text, sizeof text), a.size,
-            src->size - src->at);
-    }
     if (a.dtype == LS_STRING) {
         return rearranged(src, &a, (size_t)count, NULL, out, err);
     }

@@ -23,6 +23,9 @@ ls_status lsi_npy_read(lsi_npy_source *src, void *to, size_t len, ls_error *err)
 /* The array that the bytes are, in native byte order and row-major. */
 ls_status lsi_npy_tensor(lsi_npy_source *src, ls_tensor **out, ls_error *err);
 
+/* What that array will be, by its header. */
+ls_status lsi_npy_spec(lsi_npy_source *src, ls_spec **out, ls_error *err);
+
 /* The arrays of an archive, as a dict. */
 ls_status lsi_npz_read(const char *path, ls_value **out, ls_error *err);
 

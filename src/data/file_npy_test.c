@@ -291,6 +291,26 @@ LST_TEST(an_idx_file_is_read_when_it_is_iterated_and_kept_as_long_as_its_dataset
     lst_leave(&at);
 }
 
+LST_TEST(an_npy_file_is_read_when_it_is_iterated_and_kept_as_long_as_its_dataset)
+{
+    ls_dataset *d = NULL;
+    ls_iterator *it = NULL;
+    ls_error err = LS_ERROR_INIT;
+    lst_folder at;
+
+    lst_enter(&at);
+    d = npy(&at, bytes_3);
+    LST_CHECK(ls_dataset_cardinality(d) == 3 && lst_spec_is(d, "string ()"));
+    (void)lst_hex_file(&at, "a.npy", unicode_2);
+    LST_FAILS(ls_dataset_iterate(d, &it, &err), LS_FAILED_PRECONDITION, err, "another");
+    (void)lst_hex_file(&at, "a.npy", bytes_3);
+    LST_CHECK(lst_epoch(d, "a bcd "));
+    LST_OK(lsi_file_remove(lst_path(&at, "a.npy"), NULL));
+    LST_CHECK(lst_epoch(d, "a bcd "));
+    ls_dataset_release(d);
+    lst_leave(&at);
+}
+
 LST_TEST(idx_files_are_rows_and_may_be_gzipped)
 {
     static const char gzipped[] = // of the first file below
@@ -333,4 +353,5 @@ LST_MAIN(
     LST_CASE(a_flipped_bit_in_an_archive_is_never_taken_for_data),
     LST_CASE(headers_that_lie_cost_no_memory),
     LST_CASE(an_idx_file_is_read_when_it_is_iterated_and_kept_as_long_as_its_dataset),
+    LST_CASE(an_npy_file_is_read_when_it_is_iterated_and_kept_as_long_as_its_dataset),
     LST_CASE(idx_files_are_rows_and_may_be_gzipped))

@@ -347,7 +347,7 @@ static ls_status load(struct memory *m, ls_error *err)
     ls_status st = LS_OK;
 
     lsi_mutex_lock(&m->lock);
-    if (m->leaves == NULL) {
+    if (m->value == NULL) {
         st = m->load(m->path, &v, err);
         if (st == LS_OK) {
             st = check_loaded(m, v, err);
@@ -359,7 +359,9 @@ static ls_status load(struct memory *m, ls_error *err)
         }
         if (st != LS_OK) {
             ls_value_release(m->value);
+            lsi_free(m->leaves);
             m->value = NULL;
+            m->leaves = NULL;
         }
     }
     lsi_mutex_unlock(&m->lock);
