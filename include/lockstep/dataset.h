@@ -256,7 +256,13 @@ LS_API ls_dataset *ls_dataset_rebatch(ls_dataset *d, const int64_t *sizes, size_
 LS_API ls_dataset *ls_dataset_window(ls_dataset *d, int64_t size, int64_t shift,
                                      int64_t stride, bool drop_remainder);
 
-/* `buffer` -2: the whole input. */
+/*
+ * `buffer` -2: the whole input. Unless `same_each_time`, every pass over it has an order
+ * of its own, the next of those that the seed gives: as in TensorFlow all iterators of
+ * the dataset draw from one row of orders. One that reads ahead (prefetch, parallel) and
+ * is left before its end may have begun a further pass, so which order the next iterator
+ * gets depends on how far it was. Read such an iterator to its end, or restore one.
+ */
 LS_API ls_dataset *ls_dataset_shuffle(ls_dataset *d, int64_t buffer, int64_t seed);
 LS_API ls_dataset *ls_dataset_shuffle_with(ls_dataset *d, int64_t buffer,
                                            const int64_t *seed, bool same_each_time);

@@ -63,4 +63,51 @@ LST_TEST(a_run_gives_the_result_of_an_assignment_back_as_one_value)
     ls_runtime_release(so.runtime);
 }
 
-LST_MAIN(LST_CASE(a_run_gives_the_result_of_an_assignment_back_as_one_value))
+/* Replica 1, or all of them, write a half: the variable holds whole numbers. */
+static ls_value *assigns_a_half(ls_context *c, ls_value *args, void *user)
+{
+    const struct write *w = user;
+    const bool wrong = w->op == LS_ASSIGN || ls_replica_id(c) == 1;
+
+    (void)args;
+    (void)ls_assign(c, w->v, wrong ? ls_constant_f32(c, 0.5F) : ls_constant_i32(c, 3));
+    return NULL;
+}
+
+LST_TEST(a_value_of_another_dtype_is_refused_not_narrowed)
+{
+    static const ls_aggregation kinds[] = {LS_AGGREGATE_SUM, LS_AGGREGATE_MEAN,
+                                           LS_AGGREGATE_ONLY_FIRST_REPLICA};
+    const int32_t one = 1;
+    ls_runtime_options ro = LS_RUNTIME_OPTIONS_INIT;
+    ls_strategy_options so = LS_STRATEGY_OPTIONS_INIT;
+    ls_strategy *s = NULL;
+    ls_tensor *t = NULL;
+    ls_error e = LS_ERROR_INIT;
+
+    ro.logical_cpus = 3;
+    LST_OK(ls_runtime_create(&ro, &so.runtime, &e));
+    LST_OK(ls_central_storage_create(NULL, NULL, &so, &s, &e));
+    LST_OK(ls_tensor_create(ls_runtime_device(so.runtime, 0), LS_I32, LS_SCALAR, &one, &t,
+                            &e));
+    for (size_t k = 0; k < LSI_COUNT_OF(kinds); k++) {
+        ls_variable_options vo = LS_VARIABLE_OPTIONS_INIT;
+        struct write w = {NULL, LS_ASSIGN};
+
+        vo.aggregation = kinds[k];
+        LST_OK(ls_scope_enter(s, &e));
+        LST_OK(ls_variable_create(t, &vo, &w.v, &e));
+        ls_scope_exit(s);
+        for (; w.op <= LS_ASSIGN_ADD; w.op++) {
+            LST_FAILS(ls_strategy_run(s, assigns_a_half, NULL, &w, NULL, &e),
+                      LS_INVALID_ARGUMENT, e, "int32 (), the value is float32 ()");
+        }
+        ls_variable_release(w.v);
+    }
+    ls_tensor_release(t);
+    ls_strategy_release(s);
+    ls_runtime_release(so.runtime);
+}
+
+LST_MAIN(LST_CASE(a_value_of_another_dtype_is_refused_not_narrowed),
+         LST_CASE(a_run_gives_the_result_of_an_assignment_back_as_one_value))

@@ -280,22 +280,6 @@ void lsi_variable_commit(ls_variable *v, const lsi_write *w)
     }
 }
 
-/* Adding another shape is TensorFlow's InvalidArgumentError, the rest its ValueError. */
-static ls_status check_value(const ls_variable *v, const char *what, ls_dtype dtype,
-                             const ls_shape *shape, bool adds, ls_error *err)
-{
-    char mine[128], theirs[128];
-
-    if (dtype == v->dtype && ls_shape_equal(shape, &v->shape)) {
-        return LS_OK;
-    }
-    return lsi_fail_kind(
-        err, LS_INVALID_ARGUMENT, adds && dtype == v->dtype ? LS_KIND_OP : LS_KIND_VALUE,
-        "%s: the variable '%s' is %s %s, the value is %s %s", what, v->name,
-        ls_dtype_name(v->dtype), ls_shape_text(&v->shape, mine, sizeof mine),
-        ls_dtype_name(dtype), ls_shape_text(shape, theirs, sizeof theirs));
-}
-
 ls_tensor *lsi_variable_peek(ls_context *c, ls_variable *v)
 {
     ls_tensor *t = lsi_context_struct(c);
@@ -345,24 +329,44 @@ static ls_tensor *take(ls_context *c, ls_variable *v, ls_tensor *t)
     return lsi_failed(c) ? NULL : lsi_variable_peek(c, v);
 }
 
-ls_tensor *lsi_variable_put(ls_context *c, ls_variable *v, ls_assign_op op, ls_tensor *t)
+static const char *const assign_names[] = {"assign", "assign_add", "assign_sub"};
+
+/* Adding another shape is TensorFlow's InvalidArgumentError, the rest its ValueError. */
+bool lsi_variable_takes(ls_context *c, const ls_variable *v, ls_assign_op op,
+                        const ls_tensor *t)
 {
-    static const char *const names[] = {"assign", "assign_add", "assign_sub"};
-    const uint16_t recording = c->recording;
+    const ls_shape shape = ls_tensor_shape(t);
+    const ls_dtype dtype = ls_tensor_dtype(t);
+    char mine[128], theirs[128];
     ls_error e = LS_ERROR_INIT;
-    ls_shape shape;
 
     if (lsi_failed(c)) {
-        return NULL;
+        return false;
     }
     if (t == NULL) {
-        return ls_context_fail(c, LS_INVALID_ARGUMENT, "%s: the value is NULL",
-                               names[op]);
+        (void)ls_context_fail(c, LS_INVALID_ARGUMENT, "%s: the value is NULL",
+                              assign_names[op]);
+        return false;
     }
-    shape = ls_tensor_shape(t);
-    if (check_value(v, names[op], (ls_dtype)t->dtype, &shape, op != LS_ASSIGN, &e) !=
-        LS_OK) {
-        return lsi_context_error(c, &e);
+    if (dtype == v->dtype && ls_shape_equal(&shape, &v->shape)) {
+        return true;
+    }
+    (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT,
+                        op != LS_ASSIGN && dtype == v->dtype ? LS_KIND_OP : LS_KIND_VALUE,
+                        "%s: the variable '%s' is %s %s, the value is %s %s",
+                        assign_names[op], v->name, ls_dtype_name(v->dtype),
+                        ls_shape_text(&v->shape, mine, sizeof mine), ls_dtype_name(dtype),
+                        ls_shape_text(&shape, theirs, sizeof theirs));
+    (void)lsi_context_error(c, &e);
+    return false;
+}
+
+ls_tensor *lsi_variable_put(ls_context *c, ls_variable *v, ls_assign_op op, ls_tensor *t)
+{
+    const uint16_t recording = c->recording;
+
+    if (!lsi_variable_takes(c, v, op, t)) {
+        return NULL;
     }
     c->recording = 0; // an assignment is no part of a gradient
     if (op != LS_ASSIGN) {

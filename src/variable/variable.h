@@ -93,6 +93,10 @@ ls_tensor *lsi_variable_peek(ls_context *c, ls_variable *v);
 /* The value outside of replicas: of one copy, or the aggregate. */
 ls_tensor *lsi_variable_aggregate(ls_context *c, ls_variable *v);
 
+/* True if `t` has the variable's dtype and shape; else the context has failed. */
+bool lsi_variable_takes(ls_context *c, const ls_variable *v, ls_assign_op op,
+                        const ls_tensor *t);
+
 /* Writes `t` into a plain variable; returns its new value. */
 ls_tensor *lsi_variable_put(ls_context *c, ls_variable *v, ls_assign_op op, ls_tensor *t);
 

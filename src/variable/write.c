@@ -334,10 +334,14 @@ static ls_tensor *aggregate(ls_context *c, ls_variable *v, ls_assign_op op,
                             const struct source *s)
 {
     ls_tensor *t = tensor_of(c, v, op, s, (size_t)lsi_replica_of(c)->index);
-    struct offer *mine = make_offer(c, v, s, t);
+    struct offer *mine = NULL;
     const struct offer *first;
     lsi_offers o;
 
+    // Central storage narrows the mean of integers, and would so narrow anything.
+    if (v->kind != LSI_AGGREGATING || lsi_variable_takes(c, v, op, t)) {
+        mine = make_offer(c, v, s, t);
+    }
     if (mine == NULL ||
         !lsi_offers_meet(c, names[op], (uint64_t)v->aggregation, mine, &o) ||
         !agree(c, op, &o)) {

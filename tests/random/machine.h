@@ -110,6 +110,8 @@ struct machine {
     bool central;       /* replicas share the variables */
     bool loose;         /* what comes after depends on which replica was how far */
     bool reshuffles;    /* a dataset has another order for each of its iterators */
+    bool ahead;         /* a dataset is read ahead, how far is a matter of time */
+    size_t opened;      /* iterators so far */
     atomic_bool racing; /* replicas wrote to a shared variable as they came */
     place host;
     place replica[MOST_REPLICAS];

@@ -201,6 +201,7 @@ static void run_map(place *at, const statement *s)
     ls_map_options o = LS_MAP_OPTIONS_INIT;
 
     o.parallel = (int)number(s, "parallel") - 1;
+    at->m->ahead = at->m->ahead || o.parallel != 0;
     o.stateful = number(s, "stateful") != 0;
     give_dataset(
         at, ls_dataset_map(dataset_at(at, number(s, "d")), map_element, kind_of(s), &o));
@@ -220,6 +221,7 @@ static void run_interleave(place *at, const statement *s)
     o.cycle = number(s, "cycle");
     o.block = number(s, "block");
     o.parallel = (int)number(s, "parallel") - 1;
+    at->m->ahead = at->m->ahead || o.parallel != 0;
     give_dataset(at, number(s, "flat") == 1
                          ? ls_dataset_flat_map(d, dataset_of_element, kind_of(s), NULL)
                          : ls_dataset_interleave(d, dataset_of_element, kind_of(s), &o));
@@ -293,6 +295,7 @@ static void run_count(place *at, const statement *s)
                 : ls_dataset_shard(d, 3, (int64_t)((uint64_t)number(s, "index") % 3));
         break;
     case 4:
+        at->m->ahead = true;
         d = ls_dataset_prefetch(d, count < 100 ? count : 3);
         break;
     case 5:

@@ -1,6 +1,16 @@
 /* Statements that walk datasets, and save and restore where they are. */
 #include "machine.h"
 
+/*
+ * An iterator is about to be opened. One that came before it may have begun further
+ * passes over a shuffle, as far as it was read ahead, so the order is not known any more.
+ */
+static void count_iterator(machine *m)
+{
+    m->loose = m->loose || (m->reshuffles && m->ahead && m->opened > 0);
+    m->opened++;
+}
+
 static void run_iterate(place *at, const statement *s)
 {
     machine *m = at->m;
@@ -13,6 +23,7 @@ static void run_iterate(place *at, const statement *s)
         return;
     }
     d = m->datasets[m->ndatasets - 1 - (uint64_t)number(s, "d") % m->ndatasets];
+    count_iterator(m);
     st = ls_dataset_iterate(d, &it, &err);
     ended(at, st, &err);
     if (st == LS_OK) {
@@ -67,6 +78,7 @@ static void run_resume(place *at, const statement *s)
         ls_value_release(state);
         return;
     }
+    count_iterator(m);
     st = ls_dataset_iterate(m->iterators[i].d, &other, &err);
     if (st == LS_OK) {
         for (int64_t n = number(s, "before"); n > 0; n--) {
@@ -141,6 +153,8 @@ static void run_distribute(place *at, const statement *s)
         (ls_spec_kind_of(spec) != LS_SPEC_TENSOR || ls_spec_ndim(spec) == 0)) {
         from = ls_dataset_batch(from, 4);
     }
+    count_iterator(m);
+    m->ahead = true;
     st = ls_strategy_distribute(m->s, from, &o, &d, &err);
     ls_dataset_release(from);
     if (st == LS_OK) {
