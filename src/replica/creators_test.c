@@ -59,7 +59,7 @@ static ls_strategy *strategy_of(const char *kind, ls_runtime *rt)
     if (strcmp(kind, "one device") == 0) {
         LST_OK(ls_one_device_create("CPU:1", &so, &s, &e));
     } else if (strcmp(kind, "central") == 0) {
-        LST_OK(ls_central_storage_create(NULL, NULL, &so, &s, &e));
+        LST_OK(ls_central_storage_create("CPU:0,CPU:1", NULL, &so, &s, &e));
     } else {
         LST_OK(ls_mirrored_create(NULL, &so, &s, &e));
     }

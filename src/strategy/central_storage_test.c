@@ -34,7 +34,7 @@ LST_TEST(a_run_gives_the_result_of_an_assignment_back_as_one_value)
 
     ro.logical_cpus = 3;
     LST_OK(ls_runtime_create(&ro, &so.runtime, &e));
-    LST_OK(ls_central_storage_create(NULL, NULL, &so, &s, &e));
+    LST_OK(ls_central_storage_create("CPU:0,CPU:1,CPU:2", NULL, &so, &s, &e));
     LST_OK(ls_tensor_create(ls_runtime_device(so.runtime, 0), LS_I32, LS_SCALAR, &one, &t,
                             &e));
     for (size_t k = 0; k < LSI_COUNT_OF(kinds); k++) {
@@ -87,7 +87,7 @@ LST_TEST(a_value_of_another_dtype_is_refused_not_narrowed)
 
     ro.logical_cpus = 3;
     LST_OK(ls_runtime_create(&ro, &so.runtime, &e));
-    LST_OK(ls_central_storage_create(NULL, NULL, &so, &s, &e));
+    LST_OK(ls_central_storage_create("CPU:0,CPU:1,CPU:2", NULL, &so, &s, &e));
     LST_OK(ls_tensor_create(ls_runtime_device(so.runtime, 0), LS_I32, LS_SCALAR, &one, &t,
                             &e));
     for (size_t k = 0; k < LSI_COUNT_OF(kinds); k++) {
