@@ -118,8 +118,8 @@ static ls_tensor *sparse_gradient(place *at, const variable *v, int64_t seed)
     ls_error err = LS_ERROR_INIT;
     ls_tensor *out = NULL, *values, *indices;
 
-    if (shape.ndim == 0 || shape.dims[0] == 0) {
-        return NULL;
+    if (shape.ndim == 0 || shape.dims[0] == 0 || ls_variable_dtype(v->v) == LS_STRING) {
+        return NULL; // there are no such slices
     }
     rows.dims[0] = 2;
     in.hi = (double)shape.dims[0];
