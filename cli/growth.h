@@ -44,7 +44,6 @@ extern const growth_case growth_of_input[];
  * part, and for the clock. */
 #define GROWTH_LINEAR 1.15
 #define GROWTH_FLAT 0.15
-#define GROWTH_TWICE 0.50 /* a pool may come to hold twice what one step needs */
 #define GROWTH_LINEAR_TIME 1.35
 #define GROWTH_FLAT_TIME 0.35
 

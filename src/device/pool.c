@@ -227,8 +227,8 @@ static unsigned idle_class(const lsi_pool *pool)
 
 /*
  * Before a large block is asked for: sizes that vary from step to step would leave free
- * blocks in every class. Idle ones go, until the pool holds twice what was in use at
- * once.
+ * blocks in every class. Idle ones go, until the pool holds half as much again as was in
+ * use at once.
  */
 static LSI_COLD void make_room(lsi_pool *pool, size_t bytes)
 {
@@ -237,7 +237,7 @@ static LSI_COLD void make_room(lsi_pool *pool, size_t bytes)
 
     lock(pool);
     most = LSI_MAX(LSI_MAX(pool->peak, pool->peak_before), pool->used + bytes);
-    while (pool->held + bytes > 2 * most) {
+    while (pool->held + bytes > most + most / 2) {
         const unsigned class = idle_class(pool);
 
         if (class == CLASSES) {

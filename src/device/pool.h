@@ -1,9 +1,9 @@
 /*
  * Buffers that are used again: memory of a size class comes back in last-in-first-out
  * order, so a step that repeats itself gets the same, still cached addresses and asks the
- * system for nothing. Large blocks are given back when a new one is needed and twice as
- * much is held as recent steps had in use, when steps have not used them for long, when
- * the last context leaves, and when the system has run out of memory.
+ * system for nothing. Large blocks are given back when a new one is needed and half as
+ * much again is held as recent steps had in use, when steps have not used them for long,
+ * when the last context leaves, and when the system has run out of memory.
  *
  * Threads: any.
  */

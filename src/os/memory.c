@@ -34,7 +34,12 @@ void lsi_memory_forget(void *ptr, size_t bytes)
 
     if (begin < end) {
         // NOLINTNEXTLINE(performance-no-int-to-ptr): rounding needs the number
-        (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+        void *from = (void *)begin;
+
+#ifdef MADV_NOHUGEPAGE // a note of the allocator's in it would bring 2 MiB back
+        (void)madvise(from, end - begin, MADV_NOHUGEPAGE);
+#endif
+        (void)madvise(from, end - begin, MADV_DONTNEED);
     }
 #else
     (void)ptr;
