@@ -5,41 +5,50 @@ struct chain_iterator {
     lsi_iterator base;
     lsi_iterator *inputs[2]; // made when their turn comes, and kept
     bool over;
-    lsi_iterator *source; // where elements come from: below all chains; NULL: look for it
+    struct chain_iterator *above; // the chain that this one is an input of
+
+    // Of the topmost chain, which asks nobody in between: where elements come from, and
+    // the chain that this is an input of. NULL: look for it.
+    lsi_iterator *source;
+    struct chain_iterator *last;
 };
 
 static const lsi_iterator_ops chain_ops;
 
-/* The innermost input whose turn it is: a chain of chains is not walked for each element.
- */
-static lsi_iterator *find_source(const struct chain_iterator *c)
+/* Goes down from `at` to the input whose turn it is and that is no chain. */
+static void find_source(struct chain_iterator *c, struct chain_iterator *at)
 {
-    lsi_iterator *it = NULL;
+    for (;;) {
+        lsi_iterator *it = at->inputs[1] != NULL ? at->inputs[1] : at->inputs[0];
 
-    do {
-        it = c->inputs[1] != NULL ? c->inputs[1] : c->inputs[0];
-        c = (const struct chain_iterator *)it;
-    } while (it->ops == &chain_ops);
-    return it;
+        if (it->ops != &chain_ops) {
+            c->source = it;
+            c->last = at;
+            return;
+        }
+        ((struct chain_iterator *)it)->above = at;
+        at = (struct chain_iterator *)it;
+    }
 }
 
-/* The next element where a source has ended: each chain looks for its next one. */
-static ls_status next_source(struct chain_iterator *c, ls_value **out, ls_error *err)
+/* The source has ended: the next one is the second input of the nearest chain above it
+ * that has not begun with that. */
+static ls_status next_source(struct chain_iterator *c, ls_error *err)
 {
-    lsi_iterator *it = &c->base;
-    ls_status st = LS_OK;
+    struct chain_iterator *at = c->last;
 
-    if (c->inputs[1] == NULL) {
-        st = lsi_iterator_next(c->inputs[0], out, err);
-        if (st != LS_OUT_OF_RANGE) {
-            return st;
+    while (at->inputs[1] != NULL) {
+        at->over = true;
+        if (at == c) {
+            return LS_OUT_OF_RANGE;
         }
-        st = lsi_dataset_iterate_as(it->dataset->inputs[1], lsi_lineage_below(it, 1),
-                                    &c->inputs[1], err);
+        at = at->above;
     }
+    const ls_status st =
+        lsi_dataset_iterate_as(at->base.dataset->inputs[1],
+                               lsi_lineage_below(&at->base, 1), &at->inputs[1], err);
     if (st == LS_OK) {
-        st = lsi_iterator_next(c->inputs[1], out, err);
-        c->over = st == LS_OUT_OF_RANGE;
+        find_source(c, at);
     }
     return st;
 }
@@ -53,12 +62,13 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         return LS_OUT_OF_RANGE;
     }
     if (c->source == NULL) {
-        c->source = find_source(c);
+        find_source(c, c);
     }
-    st = lsi_iterator_next(c->source, out, err);
-    if (st == LS_OUT_OF_RANGE) {
-        c->source = NULL;
-        st = next_source(c, out, err);
+    while ((st = lsi_iterator_next(c->source, out, err)) == LS_OUT_OF_RANGE) {
+        st = next_source(c, err);
+        if (st != LS_OK) {
+            return st;
+        }
     }
     return st;
 }
