@@ -264,6 +264,30 @@ static const char *option(int argc, char **argv, const char *name, const char *o
     return otherwise;
 }
 
+/* Whether every argument is an option with its value: a misspelt one is told. */
+static bool understood(int argc, char **argv)
+{
+    static const char *const names[] = {"--programs", "--seed",    "--cases",
+                                        "--print",    "--program", "--times"};
+
+    for (int i = 1; i < argc; i += 2) {
+        bool known = false;
+
+        for (size_t k = 0; k < LSI_COUNT_OF(names); k++) {
+            known = known || strcmp(argv[i], names[k]) == 0;
+        }
+        if (!known || i + 1 == argc) {
+            (void)fprintf(
+                stderr,
+                "usage: random_programs [--programs N] [--seed FIRST] [--cases FOLDER]\n"
+                "       random_programs --print SEED\n"
+                "       random_programs --program FILE [--times N]\n");
+            return false;
+        }
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     const char *file = option(argc, argv, "--program", NULL);
@@ -276,6 +300,9 @@ int main(int argc, char **argv)
 
     if (argc == 4 && strcmp(argv[1], "--child") == 0) {
         return work_seeds(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
+    }
+    if (!understood(argc, argv)) {
+        return 2;
     }
     if (file != NULL) {
         return work_file(file, strtoull(option(argc, argv, "--times", "1"), NULL, 10));
