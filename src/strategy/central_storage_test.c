@@ -6,6 +6,49 @@ struct write {
     ls_assign_op op;
 };
 
+/* Three replicas. */
+struct central {
+    ls_runtime *rt;
+    ls_strategy *s;
+};
+
+static struct central central_open(void)
+{
+    ls_runtime_options ro = LS_RUNTIME_OPTIONS_INIT;
+    ls_strategy_options so = LS_STRATEGY_OPTIONS_INIT;
+    struct central c = {NULL, NULL};
+
+    ro.logical_cpus = 3;
+    LST_OK(ls_runtime_create(&ro, &c.rt, NULL));
+    so.runtime = c.rt;
+    LST_OK(ls_central_storage_create("CPU:0,CPU:1,CPU:2", NULL, &so, &c.s, NULL));
+    return c;
+}
+
+static void central_close(struct central *c)
+{
+    ls_strategy_release(c->s);
+    ls_runtime_release(c->rt);
+}
+
+/* An int32 of 1. */
+static ls_variable *one_in(const struct central *c, ls_aggregation aggregation)
+{
+    const int32_t one = 1;
+    ls_variable_options vo = LS_VARIABLE_OPTIONS_INIT;
+    ls_tensor *t = NULL;
+    ls_variable *v = NULL;
+
+    vo.aggregation = aggregation;
+    LST_OK(
+        ls_tensor_create(ls_runtime_device(c->rt, 0), LS_I32, LS_SCALAR, &one, &t, NULL));
+    LST_OK(ls_scope_enter(c->s, NULL));
+    LST_OK(ls_variable_create(t, &vo, &v, NULL));
+    ls_scope_exit(c->s);
+    ls_tensor_release(t);
+    return v;
+}
+
 static ls_value *assigns_two(ls_context *c, ls_value *args, void *user)
 {
     const struct write *w = user;
@@ -25,42 +68,26 @@ LST_TEST(a_run_gives_the_result_of_an_assignment_back_as_one_value)
                                            LS_AGGREGATE_ONLY_FIRST_REPLICA};
     static const double want[] = {
         [LS_ASSIGN] = 2, [LS_ASSIGN_ADD] = 4, [LS_ASSIGN_SUB] = 2};
-    const int32_t one = 1;
-    ls_runtime_options ro = LS_RUNTIME_OPTIONS_INIT;
-    ls_strategy_options so = LS_STRATEGY_OPTIONS_INIT;
-    ls_strategy *s = NULL;
-    ls_tensor *t = NULL;
+    struct central c = central_open();
     ls_error e = LS_ERROR_INIT;
 
-    ro.logical_cpus = 3;
-    LST_OK(ls_runtime_create(&ro, &so.runtime, &e));
-    LST_OK(ls_central_storage_create("CPU:0,CPU:1,CPU:2", NULL, &so, &s, &e));
-    LST_OK(ls_tensor_create(ls_runtime_device(so.runtime, 0), LS_I32, LS_SCALAR, &one, &t,
-                            &e));
     for (size_t k = 0; k < LSI_COUNT_OF(kinds); k++) {
-        ls_variable_options vo = LS_VARIABLE_OPTIONS_INIT;
-        struct write w = {NULL, LS_ASSIGN};
+        struct write w = {one_in(&c, kinds[k]), LS_ASSIGN};
 
-        vo.aggregation = kinds[k];
-        LST_OK(ls_scope_enter(s, &e));
-        LST_OK(ls_variable_create(t, &vo, &w.v, &e));
-        ls_scope_exit(s);
         for (; w.op <= LS_ASSIGN_SUB; w.op++) {
             ls_value *out = NULL, *local = NULL;
 
-            LST_OK(ls_strategy_run(s, assigns_two, NULL, &w, &out, &e));
+            LST_OK(ls_strategy_run(c.s, assigns_two, NULL, &w, &out, &e));
             LST_CHECK(ls_value_kind_of(out) == LS_VALUE_TENSOR);
             LST_CHECK(number_at(out, 0) == want[w.op]);
-            LST_OK(ls_strategy_local_results(s, out, &local, &e));
+            LST_OK(ls_strategy_local_results(c.s, out, &local, &e));
             LST_CHECK(ls_value_size(local) == 1);
             ls_value_release(local);
             ls_value_release(out);
         }
         ls_variable_release(w.v);
     }
-    ls_tensor_release(t);
-    ls_strategy_release(s);
-    ls_runtime_release(so.runtime);
+    central_close(&c);
 }
 
 /* Replica 1, or all of them, write a half: the variable holds whole numbers. */
@@ -78,36 +105,20 @@ LST_TEST(a_value_of_another_dtype_is_refused_not_narrowed)
 {
     static const ls_aggregation kinds[] = {LS_AGGREGATE_SUM, LS_AGGREGATE_MEAN,
                                            LS_AGGREGATE_ONLY_FIRST_REPLICA};
-    const int32_t one = 1;
-    ls_runtime_options ro = LS_RUNTIME_OPTIONS_INIT;
-    ls_strategy_options so = LS_STRATEGY_OPTIONS_INIT;
-    ls_strategy *s = NULL;
-    ls_tensor *t = NULL;
+    struct central c = central_open();
     ls_error e = LS_ERROR_INIT;
 
-    ro.logical_cpus = 3;
-    LST_OK(ls_runtime_create(&ro, &so.runtime, &e));
-    LST_OK(ls_central_storage_create("CPU:0,CPU:1,CPU:2", NULL, &so, &s, &e));
-    LST_OK(ls_tensor_create(ls_runtime_device(so.runtime, 0), LS_I32, LS_SCALAR, &one, &t,
-                            &e));
     for (size_t k = 0; k < LSI_COUNT_OF(kinds); k++) {
-        ls_variable_options vo = LS_VARIABLE_OPTIONS_INIT;
-        struct write w = {NULL, LS_ASSIGN};
+        struct write w = {one_in(&c, kinds[k]), LS_ASSIGN};
 
-        vo.aggregation = kinds[k];
-        LST_OK(ls_scope_enter(s, &e));
-        LST_OK(ls_variable_create(t, &vo, &w.v, &e));
-        ls_scope_exit(s);
         for (; w.op <= LS_ASSIGN_ADD; w.op++) {
-            LST_FAILS(ls_strategy_run(s, assigns_a_half, NULL, &w, NULL, &e),
+            LST_FAILS(ls_strategy_run(c.s, assigns_a_half, NULL, &w, NULL, &e),
                       LS_INVALID_ARGUMENT, e, "int32 (), the value is float32 ()");
         }
         ls_variable_release(w.v);
     }
-    ls_tensor_release(t);
-    ls_strategy_release(s);
-    ls_runtime_release(so.runtime);
+    central_close(&c);
 }
 
-LST_MAIN(LST_CASE(a_value_of_another_dtype_is_refused_not_narrowed),
-         LST_CASE(a_run_gives_the_result_of_an_assignment_back_as_one_value))
+LST_MAIN(LST_CASE(a_run_gives_the_result_of_an_assignment_back_as_one_value),
+         LST_CASE(a_value_of_another_dtype_is_refused_not_narrowed))
