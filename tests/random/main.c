@@ -78,7 +78,8 @@ static void listen_to(lsi_process *process, struct child *c)
 static void run_child(const char *const *argv, struct child *c)
 {
     static const char *const environment[] = {
-        "ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1",
+        "ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1:"
+        "intercept_tls_get_addr=0",
         "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1",
         "TSAN_OPTIONS=allocator_may_return_null=1:halt_on_error=1", NULL};
     const lsi_spawn how = {.argv = argv, .environment = environment, .output_pipe = true};
