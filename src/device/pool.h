@@ -2,8 +2,9 @@
  * Buffers that are used again: memory of a size class comes back in last-in-first-out
  * order, so a step that repeats itself gets the same, still cached addresses and asks the
  * system for nothing. Large blocks are given back when a new one is needed and half as
- * much again is held as recent steps had in use, when steps have not used them for long,
- * when the last context leaves, and when the system has run out of memory.
+ * much again is held as recent steps had in use (but not what the last two took), when
+ * steps have not used them for long, when the last context leaves, and when the system
+ * has run out of memory.
  *
  * Threads: any.
  */

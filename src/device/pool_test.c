@@ -110,6 +110,23 @@ static void take_step(lsi_pool *pool, size_t bytes, int blocks)
     lsi_pool_step(pool);
 }
 
+LST_TEST(idle_sizes_go_where_half_as_much_again_is_held_as_was_in_use)
+{
+    const size_t most = 8 << 20; // and then a block of 1 MiB, 1.25 MiB ... a step
+    lsi_pool *pool = lsi_pool_create();
+    lsi_pool_stats stats;
+
+    (void)lsi_pool_free(pool, lsi_pool_alloc(pool, most, NULL));
+    for (size_t i = 0; i < 12; i++) {
+        lsi_pool_step(pool);
+        (void)lsi_pool_free(pool, lsi_pool_alloc(pool, (4 + i) << 18, NULL));
+        lsi_pool_stats_get(pool, &stats);
+        LST_CHECK(stats.bytes_held <= most + most / 2 + 4096); // and their headers
+    }
+    lsi_pool_release(pool);
+}
+
+/* Twice: what the last two steps took stays, whatever the sizes. */
 LST_TEST(steps_of_varying_size_hold_twice_what_one_needs)
 {
     lsi_pool *pool = lsi_pool_create();
@@ -251,6 +268,7 @@ LST_MAIN(
     LST_CASE(a_block_that_is_too_large_is_not_given),
     LST_CASE(first_and_last_block_in_use_are_told),
     LST_CASE(large_free_blocks_are_given_back_when_memory_runs_out),
+    LST_CASE(idle_sizes_go_where_half_as_much_again_is_held_as_was_in_use),
     LST_CASE(steps_of_varying_size_hold_twice_what_one_needs),
     LST_CASE(a_step_that_repeats_itself_keeps_what_it_uses_in_turn),
     LST_CASE(what_steps_need_no_more_is_given_back),
