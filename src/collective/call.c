@@ -1,6 +1,8 @@
 /* Calls: their names, their fingerprints, and what is said when two do not agree. */
 #include "collective/call.h"
 
+#include "base/hash.h"
+
 #include <stdio.h>
 
 const char *lsi_call_name(lsi_call_kind kind)
@@ -56,23 +58,6 @@ size_t lsi_call_bytes(const lsi_call *call, int ranks)
     return call->count * size;
 }
 
-/* FNV-1a: short texts and a few numbers, nothing hostile. */
-uint64_t lsi_hash(uint64_t seed, const void *bytes, size_t size)
-{
-    const unsigned char *p = bytes;
-    uint64_t h = seed != 0 ? seed : 0xcbf29ce484222325u;
-
-    for (size_t i = 0; i < size; i++) {
-        h = (h ^ p[i]) * 0x100000001b3u;
-    }
-    return h;
-}
-
-uint64_t lsi_hash_text(uint64_t seed, const char *text)
-{
-    return text != NULL ? lsi_hash(seed, text, strlen(text)) : seed;
-}
-
 /* The end of a path tells files apart; all of a long one is not worth its nanoseconds. */
 static uint32_t site_of(lsi_comm_place place)
 {
@@ -96,13 +81,15 @@ static uint64_t detail_of(const lsi_call *call, int ranks)
                       (uint64_t)(uint32_t)call->subdivisions << 40;
 
     if (call->counts != NULL) {
-        detail ^= lsi_hash(1, call->counts, (size_t)ranks * sizeof *call->counts);
+        detail ^=
+            lsi_hash(LSI_HASH_INIT, call->counts, (size_t)ranks * sizeof *call->counts);
     }
+    detail ^= call->piece_count > 0 ? LSI_HASH_INIT : 0;
     for (size_t i = 0; i < call->piece_count; i++) {
         detail = lsi_hash(detail, &call->pieces[i].count, sizeof call->pieces[i].count);
     }
     if (call->tag != NULL) {
-        detail = lsi_hash_text(detail + 1, call->tag);
+        detail = lsi_hash(detail ^ LSI_HASH_INIT, call->tag, strlen(call->tag));
     }
     if (call->detail != 0) {
         detail = lsi_hash(detail, &call->detail, sizeof call->detail);

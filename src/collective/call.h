@@ -112,9 +112,6 @@ bool lsi_fingerprint_equal(const lsi_fingerprint *a, const lsi_fingerprint *b);
 ls_status lsi_mismatch(ls_error *err, const lsi_call *first, int r,
                        const lsi_call *other);
 
-uint64_t lsi_hash(uint64_t seed, const void *bytes, size_t size);
-uint64_t lsi_hash_text(uint64_t seed, const char *text);
-
 /* A send or a receive on its way to its other half; see mail.c. */
 typedef struct lsi_parcel {
     struct ls_comm_work *next; /* in the mailbox */

@@ -1,6 +1,8 @@
 /* How calls of a local group are posted, met and done: the rendezvous. */
 #include "collective/local.h"
 
+#include "base/hash.h"
+
 static bool broken(lsi_local *g)
 {
     return atomic_load(&g->failure.set);
@@ -84,6 +86,7 @@ static lsi_call summary(ls_comm_work *work, int ranks)
                     .dtype = LS_F32,
                     .peer = -1,
                     .count = work->call_count,
+                    .detail = LSI_HASH_INIT,
                     .place = work->one.place};
 
     for (size_t i = 0; i < work->call_count; i++) {

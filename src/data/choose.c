@@ -25,7 +25,7 @@ struct choose {
     int live;   // data inputs that are not
     bool ended;
     lsi_seeds seeds;
-    lsi_philox draw;
+    lsi_draws draw;
     double
         *sums; // of a sample: 1 is the sum of 2 and 3, 2 of 4 and 5, ...; weights below
     size_t leaves; // a power of two: where the weights begin
@@ -34,9 +34,9 @@ struct choose {
 /* ---- picks ---- */
 
 /* A number of [0, 1). */
-static double uniform(lsi_philox *g)
+static double uniform(lsi_draws *g)
 {
-    const uint64_t high = lsi_philox_next(g), low = lsi_philox_next(g);
+    const uint64_t high = lsi_draws_next(g), low = lsi_draws_next(g);
 
     return (double)((high << 32 | low) >> 11) * 0x1p-53;
 }
@@ -192,8 +192,8 @@ static ls_status restore_draws(struct choose *c, lsi_reader *r, ls_error *err)
         st = lsi_read_u64(r, &draws, err);
     }
     if (st == LS_OK) {
-        lsi_philox_init(&c->draw, c->seeds);
-        lsi_philox_skip(&c->draw, draws);
+        lsi_draws_init(&c->draw, c->seeds);
+        lsi_draws_skip(&c->draw, draws);
         lsi_mutex_lock(&node->lock);
         node->seeds = c->seeds;
         lsi_mutex_unlock(&node->lock);
@@ -250,7 +250,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     lsi_mutex_lock(&node->lock);
     c->seeds = node->seeds;
     lsi_mutex_unlock(&node->lock);
-    lsi_philox_init(&c->draw, c->seeds);
+    lsi_draws_init(&c->draw, c->seeds);
     c->inputs = lsi_alloc((size_t)d->ninputs, sizeof(lsi_iterator *));
     c->over = lsi_alloc((size_t)d->ninputs, sizeof(bool));
     if (c->inputs == NULL || c->over == NULL) {

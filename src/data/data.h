@@ -6,6 +6,7 @@
  */
 #ifndef LSI_DATA_H
 #define LSI_DATA_H
+#include "base/philox.h"
 #include "data/store.h"
 #include "op/op.h"
 #include "os/thread.h"
@@ -430,14 +431,16 @@ typedef struct lsi_global_seed {
 lsi_global_seed lsi_global_seed_get(void);
 lsi_global_seed lsi_global_seed_swap(lsi_global_seed s);
 
-typedef struct lsi_philox {
-    uint32_t key[2], counter[4], block[4];
+/* Random numbers drawn one after the other, as TensorFlow's kernels draw them. */
+typedef struct lsi_draws {
+    uint64_t key;
+    lsi_words counter, block;
     int used;       /* of the block */
     uint64_t draws; /* so far: the state that is saved */
-} lsi_philox;
-void lsi_philox_init(lsi_philox *g, lsi_seeds s);
-uint32_t lsi_philox_next(lsi_philox *g);
-void lsi_philox_skip(lsi_philox *g, uint64_t n);
+} lsi_draws;
+void lsi_draws_init(lsi_draws *g, lsi_seeds s);
+uint32_t lsi_draws_next(lsi_draws *g);
+void lsi_draws_skip(lsi_draws *g, uint64_t n);
 
 /* A shuffle with a pair given (spec §5.2). */
 ls_dataset *lsi_dataset_shuffle_pair(ls_dataset *d, int64_t buffer, lsi_seeds pair,

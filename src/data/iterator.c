@@ -3,6 +3,7 @@
  * position is a tensor of bytes: magic, version, whether it was at the end, the
  * pipeline's fingerprint and position, and a sum over all of it.
  */
+#include "base/hash.h"
 #include "data/data.h"
 
 #include <string.h>
@@ -86,17 +87,6 @@ ls_status ls_iterator_next(ls_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-/* FNV-1a: tells a damaged state from a whole one, nothing more. */
-static uint64_t sum(const uint8_t *bytes, size_t n)
-{
-    uint64_t hash = 0xCBF29CE484222325u;
-
-    for (size_t i = 0; i < n; i++) {
-        hash = (hash ^ bytes[i]) * 0x100000001B3u;
-    }
-    return hash;
-}
-
 ls_status ls_iterator_save(ls_iterator *it, ls_value **out, ls_error *err)
 {
     lsi_writer w = {0};
@@ -113,7 +103,7 @@ ls_status ls_iterator_save(ls_iterator *it, ls_value **out, ls_error *err)
     st = lsi_pipeline_save(it->it, &w, err);
     lsi_mutex_unlock(&it->lock);
     if (st == LS_OK) {
-        lsi_write_u64(&w, sum(w.bytes, w.size));
+        lsi_write_u64(&w, lsi_hash(LSI_HASH_INIT, w.bytes, w.size));
         st = w.failed ? lsi_fail_memory(err, "the position of an iterator", w.room * 2)
                       : LS_OK;
     }
@@ -150,7 +140,7 @@ static ls_status check_frame(lsi_reader *r, bool *ended, ls_error *err)
     if (st == LS_OK) {
         r->size -= sizeof have;
         memcpy(&have, r->bytes + r->size, sizeof have);
-        st = have == sum(r->bytes, r->size)
+        st = have == lsi_hash(LSI_HASH_INIT, r->bytes, r->size)
                  ? lsi_read_bool(r, ended, err)
                  : lsi_state_damaged(err, "its sum is another one");
     }

@@ -1,4 +1,5 @@
 /* tf.train.Examples being put together: protobuf's wire format, written by hand. */
+#include "base/hash.h"
 #include "data/file_stream.h"
 
 #include "lockstep/record.h"
@@ -112,13 +113,8 @@ static ls_status check(const ls_example *e, const char *name, const void *values
 /* The place in the table of a feature of this name, or the free one where it belongs. */
 static size_t *find(const ls_example *e, const char *name)
 {
-    uint64_t hash = 0xCBF29CE484222325u;
-    size_t at;
-
-    for (const char *c = name; *c != '\0'; c++) { // FNV-1a
-        hash = (hash ^ (unsigned char)*c) * 0x100000001B3u;
-    }
-    at = (size_t)(hash ^ hash >> 32) & (e->slots - 1);
+    const uint64_t hash = lsi_hash(LSI_HASH_INIT, name, strlen(name));
+    size_t at = (size_t)(hash ^ hash >> 32) & (e->slots - 1);
     while (e->table[at] != 0 && strcmp(e->features[e->table[at] - 1].name, name) != 0) {
         at = (at + 1) & (e->slots - 1);
     }

@@ -91,50 +91,31 @@ lsi_seeds lsi_seeds_of(const int64_t *op_seed)
 
 /* ---- the generator ---- */
 
-static void advance(lsi_philox *g)
+static void advance(lsi_draws *g)
 {
-    uint32_t c[4], k[2];
-
-    memcpy(c, g->counter, sizeof c);
-    memcpy(k, g->key, sizeof k);
-    for (int round = 0; round < 10; round++) {
-        const uint64_t p0 = (uint64_t)0xD2511F53u * c[0];
-        const uint64_t p1 = (uint64_t)0xCD9E8D57u * c[2];
-        const uint32_t c0 = (uint32_t)(p1 >> 32) ^ c[1] ^ k[0];
-        const uint32_t c2 = (uint32_t)(p0 >> 32) ^ c[3] ^ k[1];
-
-        c[1] = (uint32_t)p1;
-        c[3] = (uint32_t)p0;
-        c[0] = c0;
-        c[2] = c2;
-        k[0] += 0x9E3779B9u;
-        k[1] += 0xBB67AE85u;
-    }
-    memcpy(g->block, c, sizeof c);
+    g->block = lsi_philox(g->counter, g->key);
     g->used = 0;
-    for (int i = 0; i < 4 && ++g->counter[i] == 0; i++) {
+    for (int i = 0; i < 4 && ++g->counter.w[i] == 0; i++) {
     }
 }
 
-void lsi_philox_init(lsi_philox *g, lsi_seeds s)
+void lsi_draws_init(lsi_draws *g, lsi_seeds s)
 {
-    *g = (lsi_philox){.used = 4};
-    g->key[0] = (uint32_t)s.a;
-    g->key[1] = (uint32_t)(s.a >> 32);
-    g->counter[2] = (uint32_t)s.b;
-    g->counter[3] = (uint32_t)(s.b >> 32);
+    *g = (lsi_draws){.key = s.a, .used = 4};
+    g->counter.w[2] = (uint32_t)s.b;
+    g->counter.w[3] = (uint32_t)(s.b >> 32);
 }
 
-uint32_t lsi_philox_next(lsi_philox *g)
+uint32_t lsi_draws_next(lsi_draws *g)
 {
     if (g->used == 4) {
         advance(g);
     }
     g->draws++;
-    return g->block[g->used++];
+    return g->block.w[g->used++];
 }
 
-void lsi_philox_skip(lsi_philox *g, uint64_t n)
+void lsi_draws_skip(lsi_draws *g, uint64_t n)
 {
     const uint64_t left = (uint64_t)(4 - g->used);
 
@@ -147,8 +128,8 @@ void lsi_philox_skip(lsi_philox *g, uint64_t n)
     g->used = 4;
     uint64_t carry = n / 4; // whole blocks are only counted
     for (int i = 0; i < 4 && carry > 0; i++) {
-        carry += g->counter[i];
-        g->counter[i] = (uint32_t)carry;
+        carry += g->counter.w[i];
+        g->counter.w[i] = (uint32_t)carry;
         carry >>= 32;
     }
     if (n % 4 > 0) {

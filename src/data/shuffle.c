@@ -13,13 +13,13 @@ struct shuffle {
     bool chosen;    // the pair was given, not made up
     lsi_mutex lock; // guards the rest
     lsi_seeds pair;
-    lsi_philox passes; // gives a pass its pair
+    lsi_draws passes; // gives a pass its pair
 };
 
 struct shuffle_iterator {
     lsi_unary unary; // its position is part of this one, so it stays when it is over
     lsi_seeds pair;
-    lsi_philox draw;
+    lsi_draws draw;
     lsi_held_buffer buffer;
     lsi_held drawn[LSI_HELD_AT_ONCE]; // not on the stack: it is for many iterators
 };
@@ -31,8 +31,8 @@ static lsi_seeds next_pair(struct shuffle *node)
     lsi_mutex_lock(&node->lock);
     pair = node->pair;
     if (!node->same) {
-        pair.a = lsi_philox_next(&node->passes);
-        pair.b = lsi_philox_next(&node->passes);
+        pair.a = lsi_draws_next(&node->passes);
+        pair.b = lsi_draws_next(&node->passes);
     }
     lsi_mutex_unlock(&node->lock);
     return pair;
@@ -86,14 +86,14 @@ static void close_shuffle(lsi_iterator *it)
 
 /* ---- saving ---- */
 
-static void write_generator(lsi_writer *w, lsi_seeds pair, const lsi_philox *g)
+static void write_generator(lsi_writer *w, lsi_seeds pair, const lsi_draws *g)
 {
     lsi_write_u64(w, pair.a);
     lsi_write_u64(w, pair.b);
     lsi_write_u64(w, g->draws);
 }
 
-static ls_status read_generator(lsi_reader *r, lsi_seeds *pair, lsi_philox *g,
+static ls_status read_generator(lsi_reader *r, lsi_seeds *pair, lsi_draws *g,
                                 ls_error *err)
 {
     lsi_seeds seeds = {0, 0};
@@ -108,8 +108,8 @@ static ls_status read_generator(lsi_reader *r, lsi_seeds *pair, lsi_philox *g,
     }
     if (st == LS_OK) {
         *pair = seeds;
-        lsi_philox_init(g, seeds);
-        lsi_philox_skip(g, draws);
+        lsi_draws_init(g, seeds);
+        lsi_draws_skip(g, draws);
     }
     return st;
 }
@@ -132,7 +132,7 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
     struct shuffle_iterator *s = (struct shuffle_iterator *)it;
     struct shuffle *node = (struct shuffle *)it->dataset;
     lsi_seeds pair = {0, 0};
-    lsi_philox passes;
+    lsi_draws passes;
     ls_status st = read_generator(r, &pair, &passes, err);
 
     if (st == LS_OK) {
@@ -173,7 +173,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
         return st;
     }
     s->pair = next_pair((struct shuffle *)d);
-    lsi_philox_init(&s->draw, s->pair);
+    lsi_draws_init(&s->draw, s->pair);
     *out = it;
     return LS_OK;
 }
@@ -227,7 +227,7 @@ static ls_dataset *build(ls_dataset *d, int64_t buffer, lsi_seeds pair, bool sam
     node->same = same;
     node->chosen = chosen;
     node->pair = pair;
-    lsi_philox_init(&node->passes, pair);
+    lsi_draws_init(&node->passes, pair);
     lsi_dataset_note(made, (uint64_t)buffer);
     lsi_dataset_note(made, same);
     return lsi_dataset_done(made, LS_OK, ls_spec_retain(d->spec), d->cardinality, NULL);

@@ -38,14 +38,14 @@ ls_status lsi_held_open(lsi_held_buffer *b, lsi_iterator *input, int64_t size,
 void lsi_held_close(lsi_held_buffer *b);
 
 /* Fills it up and draws one: the first takes its place. LS_OUT_OF_RANGE: it is empty. */
-ls_status lsi_held_draw(lsi_held_buffer *b, lsi_philox *g, lsi_held *out, ls_error *err);
+ls_status lsi_held_draw(lsi_held_buffer *b, lsi_draws *g, lsi_held *out, ls_error *err);
 
 /*
  * Draws up to `want` (at most LSI_HELD_AT_ONCE), as if one after the other, if it holds
  * strings. Fewer: the next draw tells why.
  */
 enum { LSI_HELD_AT_ONCE = 128 };
-size_t lsi_held_draw_strings(lsi_held_buffer *b, lsi_philox *g, size_t want,
+size_t lsi_held_draw_strings(lsi_held_buffer *b, lsi_draws *g, size_t want,
                              lsi_held *out);
 
 /* What was drawn, which is taken over, as an element or as rows. */

@@ -157,16 +157,16 @@ static ls_status fill_up(lsi_held_buffer *b, ls_error *err)
 }
 
 /* Draws a place; its tenant and the first are to change places, and the first to go. */
-static size_t draw_place(lsi_held_buffer *b, lsi_philox *g)
+static size_t draw_place(lsi_held_buffer *b, lsi_draws *g)
 {
-    const uint32_t x = lsi_philox_next(g);
+    const uint32_t x = lsi_draws_next(g);
     const size_t place = b->live <= UINT32_MAX ? x % (uint32_t)b->live : x;
 
     b->live--;
     return b->first++ + place;
 }
 
-ls_status lsi_held_draw(lsi_held_buffer *b, lsi_philox *g, lsi_held *out, ls_error *err)
+ls_status lsi_held_draw(lsi_held_buffer *b, lsi_draws *g, lsi_held *out, ls_error *err)
 {
     const ls_status st = fill_up(b, err);
 
@@ -179,8 +179,7 @@ ls_status lsi_held_draw(lsi_held_buffer *b, lsi_philox *g, lsi_held *out, ls_err
     return LS_OK;
 }
 
-size_t lsi_held_draw_strings(lsi_held_buffer *b, lsi_philox *g, size_t want,
-                             lsi_held *out)
+size_t lsi_held_draw_strings(lsi_held_buffer *b, lsi_draws *g, size_t want, lsi_held *out)
 {
     size_t *places = b->places, n = 0, first;
 

@@ -139,17 +139,17 @@ LST_TEST(skipping_draws_is_drawing_them)
 {
     for (uint64_t n = 0; n < 20; n++) {
         for (uint64_t m = 0; m < 12; m++) {
-            lsi_philox a, b;
+            lsi_draws a, b;
 
-            lsi_philox_init(&a, (lsi_seeds){5, 6});
+            lsi_draws_init(&a, (lsi_seeds){5, 6});
             b = a;
             for (uint64_t i = 0; i < n + m; i++) {
-                (void)lsi_philox_next(&a);
+                (void)lsi_draws_next(&a);
             }
-            lsi_philox_skip(&b, n);
-            lsi_philox_skip(&b, m);
+            lsi_draws_skip(&b, n);
+            lsi_draws_skip(&b, m);
             LST_CHECK(a.draws == b.draws);
-            LST_CHECK(lsi_philox_next(&a) == lsi_philox_next(&b));
+            LST_CHECK(lsi_draws_next(&a) == lsi_draws_next(&b));
         }
     }
 }

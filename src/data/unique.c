@@ -2,6 +2,7 @@
  * The first of equal elements: those seen so far are kept, in their order, with an open
  * hash table over them.
  */
+#include "base/hash.h"
 #include "data/data.h"
 
 #include <string.h>
@@ -14,27 +15,17 @@ struct unique {
     size_t size;   // a power of two, more than twice as many as elements
 };
 
-static uint64_t mix(uint64_t hash, const void *p, size_t n)
-{
-    const unsigned char *bytes = p;
-
-    for (size_t i = 0; i < n; i++) { // FNV-1a
-        hash = (hash ^ bytes[i]) * 0x100000001B3u;
-    }
-    return hash;
-}
-
 static uint64_t hash_of(const ls_tensor *t)
 {
     const ls_string *strings = ls_tensor_data(t);
-    uint64_t hash = 0xCBF29CE484222325u;
+    uint64_t hash = LSI_HASH_INIT;
 
     if (ls_tensor_dtype(t) != LS_STRING) {
-        hash = mix(hash, ls_tensor_data(t), ls_tensor_bytes(t));
+        hash = lsi_hash(hash, ls_tensor_data(t), ls_tensor_bytes(t));
     } else {
         for (int64_t i = 0; i < ls_tensor_count(t); i++) {
-            hash = mix(hash, &strings[i].len, sizeof strings[i].len);
-            hash = mix(hash, strings[i].ptr, strings[i].len);
+            hash = lsi_hash(hash, &strings[i].len, sizeof strings[i].len);
+            hash = lsi_hash(hash, strings[i].ptr, strings[i].len);
         }
     }
     return hash ^ (hash >> 32);

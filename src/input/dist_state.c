@@ -3,6 +3,7 @@
  * given, with what had been read ahead. It is a tensor of bytes that ends with a sum over
  * them.
  */
+#include "base/hash.h"
 #include "input/input.h"
 
 static const uint64_t magic = UINT64_C(0x3154534944534c02); // and the version
@@ -33,7 +34,7 @@ static ls_status write_all(ls_dist_iterator *it, lsi_writer *w, ls_error *err)
         st = lsi_feed_save(it->feeds[i], w, err);
     }
     if (st == LS_OK) {
-        lsi_write_u64(w, lsi_hash_bytes(LSI_HASH_INIT, w->bytes, w->size));
+        lsi_write_u64(w, lsi_hash(LSI_HASH_INIT, w->bytes, w->size));
     }
     if (st == LS_OK && w->failed) {
         st = lsi_fail_memory(err, "the position of an iterator", w->size);
@@ -171,7 +172,7 @@ static ls_status open_state(const ls_value *state, lsi_reader *r, ls_error *err)
     *r = (lsi_reader){ls_tensor_data(t), ls_tensor_bytes(t) - sizeof sum, 0};
     tail = (lsi_reader){r->bytes + r->size, sizeof sum, 0};
     st = lsi_read_u64(&tail, &sum, err);
-    if (st == LS_OK && sum != lsi_hash_bytes(LSI_HASH_INIT, r->bytes, r->size)) {
+    if (st == LS_OK && sum != lsi_hash(LSI_HASH_INIT, r->bytes, r->size)) {
         st = lsi_state_damaged(err, "its sum is wrong");
     }
     return st;

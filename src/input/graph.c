@@ -1,4 +1,5 @@
 /* New graphs out of old nodes. */
+#include "base/hash.h"
 #include "input/input.h"
 
 #include <string.h>
@@ -160,14 +161,6 @@ ls_status lsi_graph_rewrite(ls_dataset *d, lsi_graph_fn fn, void *user, ls_datas
     return st;
 }
 
-uint64_t lsi_hash_bytes(uint64_t h, const void *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++) { // FNV-1a
-        h = (h ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001b3);
-    }
-    return h;
-}
-
 static uint64_t mix(uint64_t h, uint64_t x)
 {
     h = (h ^ x) * UINT64_C(0x9e3779b97f4a7c15);
@@ -186,7 +179,7 @@ uint64_t lsi_spec_print(const ls_spec *s)
     }
     for (size_t i = 0; i < s->size; i++) {
         if (s->keys != NULL) {
-            h = lsi_hash_bytes(h, s->keys[i], strlen(s->keys[i]) + 1);
+            h = lsi_hash(h, s->keys[i], strlen(s->keys[i]) + 1);
         }
         h = mix(h, lsi_spec_print(s->child[i]));
     }

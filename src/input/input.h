@@ -40,9 +40,6 @@ bool lsi_dataset_among(const ls_dataset *d, const char *const *kinds);
 /* A number by which workers find out that their specs differ in more than rows. */
 uint64_t lsi_spec_print(const ls_spec *s);
 
-#define LSI_HASH_INIT UINT64_C(0xcbf29ce484222325)
-uint64_t lsi_hash_bytes(uint64_t h, const void *bytes, size_t n);
-
 /* ---- batches and shards ---- */
 
 /* The global batch size (batch_size.c); -1: it cannot be told. */

@@ -114,6 +114,14 @@ typedef struct lsi_random_attrs {
     int words;   /* of 32 bits that an element takes: 1 or 2 */
     uint64_t seed, stream, position;
 } lsi_random_attrs;
+
+enum {
+    LSI_WORDS_PER_BLOCK = 4,
+    LSI_TRUNCATED_BLOCKS = 64 /* kept for each number of a truncated normal */
+};
+
+/* 32-bit words that a number of `dtype` takes: 1 or 2. */
+int lsi_random_words_of(ls_dtype dtype);
 typedef struct lsi_dtype_attrs { /* cast, one_hot */
     ls_dtype dtype;
     int64_t depth; /* one_hot */

@@ -6,13 +6,13 @@
 
 #include <math.h>
 
-#include "kernel/ref/philox.h"
+#include "base/philox.h"
 #include "kernel/ref/ref.h"
 
 /* Blocks that `count` numbers take. */
 static uint64_t blocks_of(const ls_op *op, int words, int64_t count)
 {
-    const int64_t per_block = LSI_WORDS_A_BLOCK / words;
+    const int64_t per_block = LSI_WORDS_PER_BLOCK / words;
     const int64_t groups = count / per_block + (count % per_block != 0);
     const int64_t each =
         op == &lsi_op_random_truncated_normal ? LSI_TRUNCATED_BLOCKS * per_block : 1;

@@ -1,6 +1,6 @@
 #include "ls_row_check.h"
 
-#include "kernel/ref/philox.h"
+#include "base/philox.h"
 
 /* A context whose device has `threads` threads and whose stream starts at its begin. */
 static ls_context *open_seeded(uint64_t seed, int threads, ls_runtime **rt)

@@ -8,6 +8,7 @@
  * that equal copies stay equal bit by bit. Replica 0 alone changes the optimizer, while
  * the others wait.
  */
+#include "base/hash.h"
 #include "optim/optim.h"
 
 #include <math.h>
@@ -55,11 +56,11 @@ static unsigned kind_of(const ls_tensor *g)
 
 static uint64_t hash_of(const struct shown *s)
 {
-    uint64_t hash = UINT64_C(14695981039346656037) ^ s->n;
+    uint64_t hash = LSI_HASH_INIT ^ s->n;
 
     for (size_t i = 0; i < s->n; i++) {
-        hash = (hash ^ (uint64_t)(uintptr_t)s->vars[i]) * UINT64_C(1099511628211);
-        hash = (hash ^ kind_of(s->grads[i])) * UINT64_C(1099511628211);
+        hash = lsi_hash_word(hash, (uint64_t)(uintptr_t)s->vars[i]);
+        hash = lsi_hash_word(hash, kind_of(s->grads[i]));
     }
     return hash;
 }

@@ -8,6 +8,7 @@
  * way oneDNN wants them: a small copy next to the product.
  */
 #include "kernel/dnnl/module.h"
+#include "base/hash.h"
 #include "kernel/dnnl/api.h"
 
 #include <pthread.h>
@@ -229,13 +230,7 @@ static bool plan_conv(struct plan *p)
 
 static size_t bucket_of(const struct key *k)
 {
-    const unsigned char *bytes = (const unsigned char *)k;
-    uint64_t h = 1469598103934665603u;
-
-    for (size_t i = 0; i < sizeof *k; i++) {
-        h = (h ^ bytes[i]) * 1099511628211u;
-    }
-    return (size_t)(h % BUCKETS);
+    return (size_t)(lsi_hash(LSI_HASH_INIT, k, sizeof *k) % BUCKETS);
 }
 
 /* The plan for `key`, made at first use; NULL: oneDNN does not do it. */

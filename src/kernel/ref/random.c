@@ -4,11 +4,11 @@
  * and position only, never on how many threads filled it. A truncated normal, which asks
  * again for what it refuses, has a stretch of blocks for every group of elements.
  */
+#include "base/philox.h"
 #include "kernel/ref/element.h"
-#include "kernel/ref/philox.h"
 #include "kernel/ref/ref.h"
 
-enum { PER_BLOCK = LSI_WORDS_A_BLOCK, NS_A_BLOCK = 20, NS_A_NORMAL_BLOCK = 100 };
+enum { PER_BLOCK = LSI_WORDS_PER_BLOCK, NS_A_BLOCK = 20, NS_A_NORMAL_BLOCK = 100 };
 
 int lsi_random_words_of(ls_dtype dtype)
 {

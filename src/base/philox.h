@@ -1,11 +1,11 @@
 /*
  * Philox4x32-10 (Salmon et al., SC 2011): a block cipher of few rounds as a source of
- * random numbers. A counter and a key give four words, so any place of the stream can be
- * computed at once and by any thread.
+ * random numbers. A counter and a key give four words, so any position of the stream can
+ * be computed directly and by any thread.
  */
-#ifndef LSI_REF_PHILOX_H
-#define LSI_REF_PHILOX_H
-#include "lockstep/tensor.h"
+#ifndef LSI_PHILOX_H
+#define LSI_PHILOX_H
+#include <stdint.h>
 
 typedef struct lsi_words {
     uint32_t w[4];
@@ -47,12 +47,4 @@ static inline lsi_words lsi_random_words(uint64_t seed, uint64_t stream,
 
     return lsi_philox(counter, seed);
 }
-
-enum {
-    LSI_WORDS_A_BLOCK = 4,
-    LSI_TRUNCATED_BLOCKS = 64 /* kept for each number of a truncated normal */
-};
-
-/* 32-bit words that a number of `dtype` takes: 1 or 2. */
-int lsi_random_words_of(ls_dtype dtype);
 #endif
