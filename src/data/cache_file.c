@@ -9,7 +9,7 @@
  * one that is missing or stands elsewhere is found; the second is over its bytes.
  */
 #include "data/cache.h"
-#include "data/crc32c.h"
+#include "data/file/crc32c.h"
 #include "os/file.h"
 
 #include <inttypes.h>

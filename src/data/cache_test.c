@@ -1,5 +1,5 @@
 /* cache, in memory and in a file. */
-#include "data/file_test.h"
+#include "data/file/file_cases.h"
 
 static lst_folder at;
 

@@ -1,6 +1,6 @@
 /* Memory that runs out is told as such, and costs no element: the next call goes on with
  * the one that it could not give. */
-#include "data/file_test.h"
+#include "data/file/file_cases.h"
 
 #include "lockstep/record.h"
 

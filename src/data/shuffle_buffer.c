@@ -6,7 +6,7 @@
  */
 #include "data/shuffle.h"
 
-#include "data/file_stream.h"
+#include "data/file/stream.h"
 
 #include <string.h>
 

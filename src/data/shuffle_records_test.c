@@ -1,5 +1,5 @@
 /* Shuffles of records, which are held as strings: the same order, and nothing else. */
-#include "data/file_test.h"
+#include "data/file/file_cases.h"
 
 #include "lockstep/record.h"
 

@@ -6,7 +6,7 @@
  */
 #include "data/store.h"
 
-#include "data/file_stream.h"
+#include "data/file/stream.h"
 #include "os/thread.h"
 
 #include <string.h>

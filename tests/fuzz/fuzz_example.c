@@ -1,5 +1,5 @@
 /* Serialized Examples: the bytes themselves, and cut in two as a batch. */
-#include "data/example_parse.h"
+#include "data/file/example_parse.h"
 #include "fuzz.h"
 
 static void parse(const lsi_parser *p, const ls_string *records, int64_t n)

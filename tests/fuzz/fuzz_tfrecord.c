@@ -3,7 +3,7 @@
  * second when the position is saved; with `repair` the checksums are made right, so that
  * the lengths behind them are reached.
  */
-#include "data/file_stream.h"
+#include "data/file/stream.h"
 #include "fuzz.h"
 
 enum { RECORDS, REPAIRED, LINES, FIXED };

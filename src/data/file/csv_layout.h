@@ -1,0 +1,41 @@
+/* What the records of a CSV file hold (file_csv_layout.c), for their reader. */
+#ifndef LSI_CSV_LAYOUT_H
+#define LSI_CSV_LAYOUT_H
+#include "data/file/file_node.h"
+
+#include <locale.h>
+
+/* A column; without a default it is required. */
+typedef struct lsi_csv_field {
+    ls_dtype dtype;
+    bool optional;
+    int64_t integer;
+    double number;
+    ls_value *string; /* retained; of a string column's default */
+} lsi_csv_field;
+
+struct lsi_csv_layout {
+    atomic_int refs;
+    bool header, quotes;
+    char delimiter;
+    char *na;
+    size_t na_len;
+    bool some; /* only the columns listed are taken; else all but those listed */
+    int *listed;
+    size_t nlisted;
+    size_t n;
+    lsi_csv_field fields[];
+};
+
+/*
+ * A field's text as an element of its dtype, written to `to`. False: it is no number, or
+ * an integer that is too large. `c` is the C locale: a program's own may have commas.
+ */
+bool lsi_csv_number(ls_dtype dtype, const char *text, size_t len, locale_t c, void *to);
+
+/* Nothing stands in the field: its column's default counts. */
+bool lsi_csv_is_absent(const lsi_csv_layout *layout, ls_string text);
+
+/* The default of a column of numbers, as an element of its dtype. */
+void lsi_csv_default(const lsi_csv_field *f, void *to);
+#endif

@@ -1,0 +1,34 @@
+/* NumPy's arrays: one in an .npy file, several in the zip archive that .npz is. */
+#ifndef LSI_NPY_H
+#define LSI_NPY_H
+#include "data/data.h"
+#include "data/file/stream.h"
+
+/* Bytes read in order: of a part of a file, or of memory. */
+typedef struct lsi_npy_source {
+    const char *path; /* for messages */
+    const char *name; /* of the member; NULL: the file is the array */
+    lsi_file *file;   /* NULL: `memory` holds them */
+    const uint8_t *memory;
+    uint64_t begin; /* of the part */
+    uint64_t size;
+    uint64_t at;  /* read so far */
+    uint32_t crc; /* CRC-32 of what was read, if `sum` is set */
+    bool sum;
+} lsi_npy_source;
+
+/* The next `len` bytes. LS_DATA_LOSS: there are not so many. */
+ls_status lsi_npy_read(lsi_npy_source *src, void *to, size_t len, ls_error *err);
+
+/* The array that the bytes are, in native byte order and row-major. */
+ls_status lsi_npy_tensor(lsi_npy_source *src, ls_tensor **out, ls_error *err);
+
+/* What that array will be, by its header. */
+ls_status lsi_npy_spec(lsi_npy_source *src, ls_spec **out, ls_error *err);
+
+/* The arrays of an archive, as a dict. */
+ls_status lsi_npz_read(const char *path, ls_value **out, ls_error *err);
+
+/* Reverses the bytes of each of `count` elements of `size` bytes. */
+void lsi_swap_bytes(void *data, size_t count, size_t size);
+#endif

@@ -1,0 +1,96 @@
+/*
+ * The bytes of a file from its beginning to its end, decompressed on the way. They arrive
+ * in large refcounted buffers; records are strings in them, not copies.
+ *
+ * Threads: one at a time; the buffers, any.
+ */
+#ifndef LSI_STREAM_H
+#define LSI_STREAM_H
+#include "data/file/crc32c.h"
+#include "os/file.h"
+#include "tensor/tensor.h"
+
+typedef enum lsi_compression {
+    LSI_PLAIN,
+    LSI_ZLIB,
+    LSI_GZIP,
+    LSI_RECOGNISED /* a TFRecord file, compressed or not: its first bytes tell */
+} lsi_compression;
+
+/* "" or NULL, "ZLIB", "GZIP"; anything else is LS_INVALID_ARGUMENT. */
+ls_status lsi_compression_of(const char *name, lsi_compression *out, ls_error *err);
+
+typedef struct lsi_stream {
+    lsi_file *file;
+    lsi_buffer *buffer; /* holds the bytes below; whoever retains it keeps them */
+    uint8_t *bytes;     /* not read yet, in one piece */
+    size_t have;
+    uint64_t offset;               /* of bytes[0], in the decompressed file */
+    bool ended;                    /* nothing follows */
+    size_t piece;                  /* what is read at once */
+    uint64_t read_at;              /* where the system reads on */
+    uint64_t size;                 /* of the file when it was opened, compressed or not */
+    struct lsi_inflater *inflater; /* NULL: plain */
+} lsi_stream;
+
+/* `piece`: 0: choose. A folder is LS_FAILED_PRECONDITION. */
+ls_status lsi_stream_open(const char *path, lsi_compression compression, size_t piece,
+                          lsi_stream **out, ls_error *err);
+void lsi_stream_close(lsi_stream *s); /* NULL is allowed */
+
+/* Gets more until there are `want` bytes or the stream has ended: s->have tells. */
+ls_status lsi_stream_more(lsi_stream *s, size_t want, ls_error *err);
+
+static inline ls_status lsi_stream_want(lsi_stream *s, size_t want, ls_error *err)
+{
+    return s->have >= want || s->ended ? LS_OK : lsi_stream_more(s, want, err);
+}
+
+/* Passes over `n` bytes that are there. */
+static inline void lsi_stream_pass(lsi_stream *s, size_t n)
+{
+    s->bytes += n;
+    s->have -= n;
+    s->offset += n;
+}
+
+/* Passes over `n` bytes, there or not; *passed is less where the stream ends before. */
+ls_status lsi_stream_skip(lsi_stream *s, uint64_t n, uint64_t *passed, ls_error *err);
+
+/* A raw deflate stream that lies in memory; `len` bytes must come out of it. */
+ls_status lsi_inflate_exactly(const uint8_t *in, size_t in_len, void *to, size_t len,
+                              const char *path, ls_error *err);
+
+/* Little-endian numbers at any address. */
+static inline uint16_t lsi_le16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] | p[1] << 8);
+}
+
+static inline uint32_t lsi_le32(const uint8_t *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+           (uint32_t)p[3] << 24;
+}
+
+static inline uint64_t lsi_le64(const uint8_t *p)
+{
+    return (uint64_t)lsi_le32(p) | (uint64_t)lsi_le32(p + 4) << 32;
+}
+
+static inline void lsi_put_le32(uint8_t *p, uint32_t x)
+{
+    for (int i = 0; i < 4; i++) {
+        p[i] = (uint8_t)(x >> (8 * i));
+    }
+}
+
+static inline void lsi_put_le64(uint8_t *p, uint64_t x)
+{
+    lsi_put_le32(p, (uint32_t)x);
+    lsi_put_le32(p + 4, (uint32_t)(x >> 32));
+}
+
+/* CPU:0 of the default runtime, where input lives; NULL: out of memory. */
+ls_device *lsi_input_device(void);
+#endif
