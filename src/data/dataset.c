@@ -416,8 +416,10 @@ static size_t object_text(void *self, char *buf, size_t size)
     return (size_t)snprintf(buf, size, "<dataset %s: %s>", ls_dataset_kind(d), spec);
 }
 
-static const lsi_object_ops object_ops = {retain_object, release_object, itself,
-                                          object_text};
+static const lsi_object_ops object_ops = {.retain = retain_object,
+                                          .release = release_object,
+                                          .container = itself,
+                                          .text = object_text};
 
 ls_status ls_value_dataset(ls_dataset *d, ls_value **out, ls_error *err)
 {

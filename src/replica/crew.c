@@ -23,14 +23,14 @@ static void level_free(lsi_level *level, int n)
         }
     }
     ls_context_close(level->cross);
-    lsi_made_forget(&level->frame);
-    lsi_free(level->frame.made);
+    lsi_created_forget(&level->frame);
+    lsi_free(level->frame.created);
     lsi_free(level->frame.shown);
     lsi_free(level->frame.results);
     lsi_free(level->frame.errors);
     lsi_free(level->frame.finished);
-    lsi_mutex_destroy(&level->frame.made_lock);
-    lsi_cond_destroy(&level->frame.made_more);
+    lsi_mutex_destroy(&level->frame.created_lock);
+    lsi_cond_destroy(&level->frame.created_more);
     lsi_word_destroy(&level->frame.left);
     lsi_word_destroy(&level->frame.events);
     lsi_word_destroy(&level->frame.turn);
@@ -100,8 +100,8 @@ static ls_status level_create(struct lsi_crew *crew, lsi_level **out, ls_error *
     lsi_word_init(&level->frame.left, 0);
     lsi_word_init(&level->frame.events, 0);
     lsi_word_init(&level->frame.turn, 0);
-    lsi_mutex_init(&level->frame.made_lock);
-    lsi_cond_init(&level->frame.made_more);
+    lsi_mutex_init(&level->frame.created_lock);
+    lsi_cond_init(&level->frame.created_more);
     st = fill_level(crew, level, err);
     if (st != LS_OK) {
         level_free(level, crew->n);

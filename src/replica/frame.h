@@ -8,12 +8,12 @@
 #define LSI_FRAME_H
 #include "replica/replica.h"
 
-/* A variable that replica 0 made in this run. */
-typedef struct lsi_made {
+/* A variable that replica 0 created in this run. */
+typedef struct lsi_created {
     char *name; /* canonical */
-    ls_variable *variable;
-    bool *given; /* one a replica */
-} lsi_made;
+    lsi_object object;
+    bool *given; /* one per replica: it has got the object */
+} lsi_created;
 
 struct lsi_frame {
     ls_strategy *strategy;
@@ -43,11 +43,11 @@ struct lsi_frame {
     lsi_word turn;
     atomic_bool *finished;
 
-    /* Variables made in this run. */
-    lsi_mutex made_lock;
-    lsi_cond made_more;
-    lsi_made *made;
-    size_t nmade, made_room;
+    /* Variables created in this run. */
+    lsi_mutex created_lock;
+    lsi_cond created_more;
+    lsi_created *created;
+    size_t ncreated, created_room;
     unsigned first_met; /* how often replica 0 met the others; UINT_MAX: it has ended */
 };
 
@@ -106,7 +106,7 @@ void lsi_turn_wait(struct lsi_frame *f, int k);
 void lsi_turn_pass(struct lsi_frame *f, int k);
 bool lsi_turn_is(struct lsi_frame *f, int k); /* it is this replica's turn */
 
-/* Replica 0 is about to meet the others, or has ended: nothing more is made. */
-void lsi_made_pause(struct lsi_frame *f, unsigned met);
-void lsi_made_forget(struct lsi_frame *f);
+/* Replica 0 is about to meet the others, or has ended: it creates nothing meanwhile. */
+void lsi_created_pause(struct lsi_frame *f, unsigned met);
+void lsi_created_forget(struct lsi_frame *f);
 #endif

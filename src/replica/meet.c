@@ -70,7 +70,7 @@ static void pause_replica(lsi_replica *r)
 {
     r->met++;
     if (r->index == 0) {
-        lsi_made_pause(r->frame, r->met);
+        lsi_created_pause(r->frame, r->met);
     }
     lsi_turn_pass(r->frame, r->index);
 }

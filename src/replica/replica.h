@@ -1,50 +1,14 @@
 /*
  * Replicas: which strategy and replica a thread is in, the threads that run replicas, and
- * how replicas meet. Strategies (src/strategy) say what they are by an lsi_strategy_ops.
+ * how replicas meet.
  */
 #ifndef LSI_REPLICA_H
 #define LSI_REPLICA_H
 #include "collective/collective.h"
 #include "grad/grad.h"
 #include "os/thread.h"
+#include "replica/strategy.h"
 #include "value/value.h"
-
-#include "lockstep/strategy.h"
-
-typedef enum lsi_strategy_kind {
-    LSI_DEFAULT,
-    LSI_ONE_DEVICE,
-    LSI_MIRRORED,
-    LSI_CENTRAL_STORAGE
-} lsi_strategy_kind;
-
-typedef struct lsi_strategy_ops {
-    lsi_strategy_kind kind;
-    const char *name; /* "MirroredStrategy" */
-
-    /* Makes a variable the strategy's way. The name has its scopes in front already. */
-    ls_status (*create_variable)(ls_strategy *s, const ls_tensor *value,
-                                 const ls_variable_options *opts, ls_variable **out,
-                                 ls_error *err);
-    ls_strategy_traits traits; /* struct_size is not used */
-} lsi_strategy_ops;
-
-struct lsi_crew;
-
-struct ls_strategy {
-    atomic_int refs;
-    const lsi_strategy_ops *ops;
-    ls_runtime *runtime;         /* retained; NULL: the default strategy */
-    int replicas;                /* N, in sync */
-    int local;                   /* of this process: N here */
-    ls_device *const *devices;   /* one a local replica */
-    ls_device *parameter_device; /* central storage: where variables live */
-    ls_communication_options communication;
-    ls_cross_device *cross_device; /* NULL: chosen by the call */
-    bool sequential;
-    int spin_us;
-    struct lsi_crew *crew; /* NULL: one replica, which needs no threads */
-};
 
 /* One ls_strategy_run(): see run.c. */
 struct lsi_frame;
@@ -112,8 +76,13 @@ char *lsi_scoped_name(const char *name);
 /* The device of the innermost device scope; NULL: none. */
 ls_device *lsi_scope_device(void);
 
-/* The variable of the innermost colocation; NULL: none. */
-ls_variable *lsi_scope_colocated(void);
+/*
+ * The object of the innermost colocation scope; NULL: none. It is a variable, which this
+ * layer knows by its table only.
+ */
+ls_status lsi_scope_open_object(void *object, const lsi_object_ops *ops, ls_error *err);
+ls_status lsi_scope_close_object(ls_error *err);
+void *lsi_scope_object(void);
 
 /* True if the default strategy's scope is open below another strategy's. */
 bool lsi_scope_mixed(void);
@@ -187,21 +156,28 @@ bool lsi_all_reduce_tensors(ls_context *c, ls_reduce op, ls_tensor *const *ts, s
 /* A tensor of the step of the given kind, not filled; NULL: the step has failed. */
 ls_tensor *lsi_context_tensor(ls_context *c, ls_dtype dtype, const ls_shape *shape);
 
-/* ---- variables made inside of replicas (made.c) ---- */
+/* ---- objects created inside of replicas (create_once.c) ---- */
 
 /*
- * Replica 0 makes, the others are given what it made under the same canonical name, in
- * order. `make` is called on replica 0 only. The result is the caller's.
+ * Replica 0 creates an object (a variable) by `create`; the other replicas get that
+ * object when they ask for the same canonical name, in the same order. The result is the
+ * caller's to release.
  */
-typedef ls_status (*lsi_maker)(void *arg, ls_variable **out, ls_error *err);
-ls_status lsi_made_once(ls_context *c, const char *name, lsi_maker make, void *arg,
-                        ls_variable **out, ls_error *err);
+typedef ls_status (*lsi_object_fn)(void *arg, void **out, ls_error *err);
+ls_status lsi_create_once(ls_context *c, const char *name, lsi_object_fn create,
+                          void *arg, const lsi_object_ops *ops, void **out,
+                          ls_error *err);
 
 /* ---- random numbers (random.c) ---- */
 
 /* Where the merge function or, outside of runs, the thread stands that calls an update
  * function; NULL: out of memory. */
 ls_random_state *lsi_callers_random(void);
+
+/* ---- values in a step (step_value.c) ---- */
+
+/* Item `i` of a structure, a leaf being its own item 0; NULL: the context has failed. */
+ls_value *lsi_value_item(ls_context *c, ls_value *v, size_t i);
 
 /* ---- crews (crew.c) ---- */
 ls_status lsi_crew_create(ls_strategy *s, struct lsi_crew **out, ls_error *err);

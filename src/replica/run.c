@@ -40,11 +40,6 @@ bool lsi_turn_is(struct lsi_frame *f, int k)
 
 /* ---- one replica ---- */
 
-static void release_value(void *v)
-{
-    ls_value_release(v);
-}
-
 /* Calls the function in the replica's context and keeps what it gave. */
 static void call(struct lsi_frame *f, ls_context *c, int k)
 {
@@ -103,7 +98,7 @@ void lsi_frame_replica(struct lsi_frame *f, int k)
     call(f, c, k);
     lsi_mode_pop(&mode);
     if (k == 0) {
-        lsi_made_pause(f, UINT_MAX);
+        lsi_created_pause(f, UINT_MAX);
     }
     leave(f, k);
     atomic_store(&f->finished[k], true);
@@ -200,7 +195,7 @@ static void end_steps(struct lsi_frame *f)
         lsi_context_end(level->context[k]);
     }
     lsi_context_end(level->cross);
-    lsi_made_forget(f);
+    lsi_created_forget(f);
     ls_value_release(f->merged); // left by a merge whose end was not waited for
     f->merged = NULL;
 }
@@ -469,26 +464,4 @@ ls_tensor *ls_replica_id_tensor(ls_context *c)
     const int32_t id = ls_replica_id(c);
 
     return (ls_constant)(c, LS_I32, LS_SCALAR, &id);
-}
-
-ls_value *ls_value_adopt(ls_context *c, ls_value *v)
-{
-    if (v == NULL) {
-        return NULL;
-    }
-    if (lsi_failed(c)) {
-        ls_value_release(v);
-        return NULL;
-    }
-    return lsi_context_keep(c, v, release_value) ? v : NULL;
-}
-
-ls_value *ls_here_value(ls_context *c, ls_value *v, const char *file, int line)
-{
-    const lsi_mode *now = lsi_mode_now();
-
-    if (now == NULL || now->context == c) { // else it is another thread's
-        (void)ls_context_at(c, file, line);
-    }
-    return v;
 }

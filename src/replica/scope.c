@@ -24,7 +24,7 @@ struct lsi_scope {
     bool set; /* by ls_set_strategy() */
     char *name;
     ls_device *device;
-    ls_variable *variable; /* retained */
+    lsi_object object; /* retained; self is NULL: none */
     ls_creator_fn creator;
     void *user;
 };
@@ -43,7 +43,9 @@ static bool key_made;
 static void close_scope(struct lsi_scope *s)
 {
     ls_strategy_release(s->strategy);
-    ls_variable_release(s->variable);
+    if (s->object.self != NULL) {
+        s->object.ops->release(s->object.self);
+    }
     lsi_free(s->name);
     lsi_free(s);
 }
@@ -471,43 +473,27 @@ ls_creator_fn lsi_creator_fn(const struct lsi_scope *s, void **user)
     return s->creator;
 }
 
-ls_status ls_colocate_enter(ls_strategy *s, ls_variable *v, ls_error *err)
+ls_status lsi_scope_open_object(void *object, const lsi_object_ops *ops, ls_error *err)
 {
-    struct lsi_scope *opened;
+    struct lsi_scope *opened = open_scope(SCOPE_COLOCATE, err);
 
-    if (s == NULL || v == NULL) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "colocate: the %s is NULL",
-                             s == NULL ? "strategy" : "variable");
-    }
-    if (ls_current_strategy() != s) {
-        return lsi_wrong_strategy(s, "colocate", err);
-    }
-    if (!ls_strategy_created(s, v)) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "colocate: the variable '%s' was not made in the scope of "
-                             "this %s",
-                             ls_variable_name(v), s->ops->name);
-    }
-    opened = open_scope(SCOPE_COLOCATE, err);
     if (opened == NULL) {
         return LS_RESOURCE_EXHAUSTED;
     }
-    opened->variable = ls_variable_retain(v);
+    opened->object = (lsi_object){ops->retain(object), ops};
     return LS_OK;
 }
 
-ls_status ls_colocate_exit(ls_strategy *s, ls_error *err)
+ls_status lsi_scope_close_object(ls_error *err)
 {
-    (void)s;
     return close_innermost(SCOPE_COLOCATE, err);
 }
 
-ls_variable *lsi_scope_colocated(void)
+void *lsi_scope_object(void)
 {
     for (const struct lsi_scope *at = innermost(); at != NULL; at = at->outer) {
         if (at->kind == SCOPE_COLOCATE) {
-            return at->variable;
+            return at->object.self;
         }
     }
     return NULL;

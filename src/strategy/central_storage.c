@@ -1,10 +1,31 @@
 /* CentralStorageStrategy: one copy of every variable, many replicas. */
-#include "strategy/strategy.h"
+#include "strategy/device_list.h"
+#include "variable/variable.h"
+
+/* One replica has the variable as it is; several write it in turn. */
+static ls_status create_variable(ls_strategy *s, const ls_tensor *value,
+                                 const ls_variable_options *opts, ls_variable **out,
+                                 ls_error *err)
+{
+    const ls_variable *beside = lsi_variable_colocated();
+    ls_device *device = beside != NULL ? beside->device : s->parameter_device;
+    ls_variable_options placed = *opts;
+    ls_status st;
+
+    if (s->local == 1) {
+        placed.device = device;
+        return lsi_create_plain(s, value, &placed, out, err);
+    }
+    st = lsi_check_aggregation(opts, err);
+    return st == LS_OK ? lsi_variable_create_on(LSI_AGGREGATING, s, &device, 1, value,
+                                                opts, out, err)
+                       : st;
+}
 
 static const lsi_strategy_ops ops = {
     .kind = LSI_CENTRAL_STORAGE,
     .name = "CentralStorageStrategy",
-    .create_variable = lsi_create_central,
+    .create_variable = create_variable,
     .traits = {.should_checkpoint = true,
                .should_save_summary = true,
                .between_graph = true,

@@ -1,13 +1,83 @@
 /* MirroredStrategy: a copy of every variable on each device, one replica a device. */
-#include "strategy/strategy.h"
+#include "strategy/device_list.h"
+#include "variable/variable.h"
 
 #include <stdio.h>
 #include <string.h>
 
+static ls_status check_variable(const ls_tensor *value, const ls_variable_options *opts,
+                                ls_error *err)
+{
+    const ls_status st = lsi_check_aggregation(opts, err);
+
+    if (st != LS_OK) {
+        return st;
+    }
+    if (opts->synchronization == LS_SYNC_NONE ||
+        (unsigned)opts->synchronization > LS_SYNC_ON_READ) {
+        return lsi_fail_kind(
+            err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+            "variable '%s': the synchronization %s is not for a mirrored "
+            "strategy; use AUTO, ON_WRITE or ON_READ",
+            opts->name, ls_synchronization_name(opts->synchronization));
+    }
+    if (opts->aggregation == LS_AGGREGATE_MEAN &&
+        !lsi_dtype_is_float((ls_dtype)value->dtype)) {
+        return lsi_fail_kind(
+            err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+            "variable '%s': the aggregation MEAN is for floating dtypes, "
+            "not for %s",
+            opts->name, ls_dtype_name((ls_dtype)value->dtype));
+    }
+    return LS_OK;
+}
+
+/* The devices of the colocated variable's copies; NULL: none is, or out of memory. */
+static ls_device **colocated_devices(int *n)
+{
+    const ls_variable *v = lsi_variable_colocated();
+    ls_device **devices;
+
+    if (v == NULL) {
+        return NULL;
+    }
+    *n = (int)ls_variable_components(v);
+    devices = lsi_alloc((size_t)*n, sizeof(ls_device *));
+    for (int i = 0; devices != NULL && i < *n; i++) {
+        devices[i] = ls_variable_component(v, (size_t)i)->device;
+    }
+    return devices;
+}
+
+static ls_status create_variable(ls_strategy *s, const ls_tensor *value,
+                                 const ls_variable_options *opts, ls_variable **out,
+                                 ls_error *err)
+{
+    const bool on_read = opts->synchronization == LS_SYNC_ON_READ;
+    ls_variable_options settled = *opts;
+    ls_device **devices = NULL;
+    int n = 0;
+    ls_status st = check_variable(value, opts, err);
+
+    if (st != LS_OK) {
+        return st;
+    }
+    if (!on_read) {
+        settled.synchronization = LS_SYNC_ON_WRITE;
+    }
+    devices = colocated_devices(&n);
+    st =
+        lsi_variable_create_on(on_read ? LSI_SYNC_ON_READ : LSI_MIRRORED_VARIABLE, s,
+                               devices != NULL ? devices : s->devices,
+                               devices != NULL ? n : s->local, value, &settled, out, err);
+    lsi_free(devices);
+    return st;
+}
+
 static const lsi_strategy_ops ops = {
     .kind = LSI_MIRRORED,
     .name = "MirroredStrategy",
-    .create_variable = lsi_create_mirrored,
+    .create_variable = create_variable,
     .traits = {.should_checkpoint = true,
                .should_save_summary = true,
                .should_init = true},

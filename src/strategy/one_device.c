@@ -1,10 +1,10 @@
 /* OneDeviceStrategy: everything on one device, nothing wrapped. */
-#include "strategy/strategy.h"
+#include "strategy/device_list.h"
+#include "variable/variable.h"
 
 static const lsi_strategy_ops ops = {
     .kind = LSI_ONE_DEVICE,
     .name = "OneDeviceStrategy",
-    .create_variable = lsi_create_plain,
     .traits = {.should_checkpoint = true,
                .should_save_summary = true,
                .should_init = true},

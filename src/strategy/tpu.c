@@ -1,5 +1,5 @@
 /* TPUStrategy: its name is known, the device is not there. */
-#include "strategy/strategy.h"
+#include "replica/strategy.h"
 
 ls_status ls_tpu_create(const char *address, const ls_strategy_options *opts,
                         ls_strategy **out, ls_error *err)

@@ -12,12 +12,16 @@ typedef struct lsi_keys {
     size_t *sorted;    /* name[sorted[0]] < name[sorted[1]] < ... */
 } lsi_keys;
 
+struct ls_context;
+
 /* What a leaf that is an object of a higher layer (a variable) can do. */
 typedef struct lsi_object_ops {
     void *(*retain)(void *object);
     void (*release)(void *object);
     void *(*container)(void *object); /* what it is a component of; itself: nothing */
     size_t (*text)(void *object, char *buf, size_t size);
+    /* The object read in a step; NULL: it cannot be. */
+    ls_tensor *(*tensor)(void *object, struct ls_context *c);
 } lsi_object_ops;
 
 typedef struct lsi_object {

@@ -1,18 +1,18 @@
-/* How the strategies make variables. */
+/* Creating variables with one copy and with a copy on each of several devices. */
 #include "variable/variable.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* The device of a variable with one copy: asked for, of the scope, of the strategy. */
-static ls_device *place(const ls_strategy *s, const ls_tensor *value,
-                        const ls_variable_options *opts)
+static ls_device *device_for(const ls_strategy *s, const ls_tensor *value,
+                             const ls_variable_options *opts)
 {
     if (opts->device != NULL) {
         return opts->device;
     }
-    if (lsi_scope_colocated() != NULL) {
-        return lsi_scope_colocated()->device;
+    if (lsi_variable_colocated() != NULL) {
+        return lsi_variable_colocated()->device;
     }
     if (s->local > 0) {
         return s->devices[0];
@@ -26,8 +26,8 @@ static ls_status make_plain(void *arg, const ls_tensor *value,
 {
     ls_strategy *s = arg;
     ls_variable *v = NULL;
-    ls_status st =
-        lsi_variable_plain(value, opts, opts->name, place(s, value, opts), NULL, &v, err);
+    ls_status st = lsi_variable_plain(value, opts, opts->name, device_for(s, value, opts),
+                                      NULL, &v, err);
 
     if (st == LS_OK) {
         v->strategy = s->ops->kind == LSI_DEFAULT ? NULL : ls_strategy_retain(s);
@@ -191,7 +191,7 @@ ls_status lsi_variable_distributed(lsi_variable_kind kind, ls_strategy *s,
     return LS_OK;
 }
 
-static ls_status check_aggregation(const ls_variable_options *opts, ls_error *err)
+ls_status lsi_check_aggregation(const ls_variable_options *opts, ls_error *err)
 {
     if ((unsigned)opts->aggregation > LS_AGGREGATE_ONLY_FIRST_REPLICA) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
@@ -201,128 +201,47 @@ static ls_status check_aggregation(const ls_variable_options *opts, ls_error *er
     return LS_OK;
 }
 
-static ls_status check_mirrored(const ls_tensor *value, const ls_variable_options *opts,
-                                ls_error *err)
-{
-    const ls_status st = check_aggregation(opts, err);
+/* ---- in replicas ---- */
 
-    if (st != LS_OK) {
-        return st;
-    }
-    if (opts->synchronization == LS_SYNC_NONE ||
-        (unsigned)opts->synchronization > LS_SYNC_ON_READ) {
-        return lsi_fail_kind(
-            err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-            "variable '%s': the synchronization %s is not for a mirrored "
-            "strategy; use AUTO, ON_WRITE or ON_READ",
-            opts->name, ls_synchronization_name(opts->synchronization));
-    }
-    if (opts->aggregation == LS_AGGREGATE_MEAN &&
-        !lsi_dtype_is_float((ls_dtype)value->dtype)) {
-        return lsi_fail_kind(
-            err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-            "variable '%s': the aggregation MEAN is for floating dtypes, "
-            "not for %s",
-            opts->name, ls_dtype_name((ls_dtype)value->dtype));
-    }
-    return LS_OK;
-}
-
-/* What replica 0 makes for all. */
+/* The arguments of lsi_variable_distributed(). */
 struct order {
-    ls_strategy *strategy;
-    const ls_tensor *value;
-    const ls_variable_options *opts;
     lsi_variable_kind kind;
+    ls_strategy *strategy;
     ls_device *const *devices;
     int n;
+    const ls_tensor *value;
+    const ls_variable_options *opts;
 };
 
-static ls_status make(void *arg, ls_variable **out, ls_error *err)
+static ls_status create_distributed(void *arg, void **out, ls_error *err)
 {
     const struct order *o = arg;
+    ls_variable *v = NULL;
+    const ls_status st = lsi_variable_distributed(o->kind, o->strategy, o->devices, o->n,
+                                                  o->value, o->opts, &v, err);
 
-    return lsi_variable_distributed(o->kind, o->strategy, o->devices, o->n, o->value,
-                                    o->opts, out, err);
+    *out = v;
+    return st;
 }
 
-/* On every replica in one, else once. */
-static ls_status create(struct order *o, ls_variable **out, ls_error *err)
+ls_status lsi_variable_create_on(lsi_variable_kind kind, ls_strategy *s,
+                                 ls_device *const *devices, int n, const ls_tensor *value,
+                                 const ls_variable_options *opts, ls_variable **out,
+                                 ls_error *err)
 {
+    struct order o = {kind, s, devices, n, value, opts};
     const lsi_mode *now = lsi_mode_now();
-    ls_variable *v = NULL;
+    void *v = NULL;
     ls_status st;
 
-    if (now != NULL && !now->cross && now->strategy == o->strategy) {
-        st = lsi_made_once(now->context, o->opts->name, make, o, &v, err);
+    if (now != NULL && !now->cross && now->strategy == s) {
+        st = lsi_create_once(now->context, opts->name, create_distributed, &o,
+                             &lsi_variable_object, &v, err);
     } else {
-        st = make(o, &v, err);
+        st = create_distributed(&o, &v, err);
     }
     if (st == LS_OK) {
         *out = v;
     }
     return st;
-}
-
-/* The devices of the colocated variable's copies; NULL: none is, or out of memory. */
-static ls_device **colocated_devices(int *n)
-{
-    const ls_variable *v = lsi_scope_colocated();
-    ls_device **devices;
-
-    if (v == NULL) {
-        return NULL;
-    }
-    *n = (int)ls_variable_components(v);
-    devices = lsi_alloc((size_t)*n, sizeof(ls_device *));
-    for (int i = 0; devices != NULL && i < *n; i++) {
-        devices[i] = ls_variable_component(v, (size_t)i)->device;
-    }
-    return devices;
-}
-
-ls_status lsi_create_mirrored(ls_strategy *s, const ls_tensor *value,
-                              const ls_variable_options *opts, ls_variable **out,
-                              ls_error *err)
-{
-    ls_variable_options settled = *opts;
-    struct order o = {s, value, &settled, LSI_MIRRORED_VARIABLE, s->devices, s->local};
-    ls_device **devices = NULL;
-    int n = 0;
-    ls_status st = check_mirrored(value, opts, err);
-
-    if (st != LS_OK) {
-        return st;
-    }
-    if (opts->synchronization == LS_SYNC_ON_READ) {
-        o.kind = LSI_SYNC_ON_READ;
-    } else {
-        settled.synchronization = LS_SYNC_ON_WRITE;
-    }
-    devices = colocated_devices(&n);
-    if (devices != NULL) {
-        o.devices = devices;
-        o.n = n;
-    }
-    st = create(&o, out, err);
-    lsi_free(devices);
-    return st;
-}
-
-ls_status lsi_create_central(ls_strategy *s, const ls_tensor *value,
-                             const ls_variable_options *opts, ls_variable **out,
-                             ls_error *err)
-{
-    ls_device *device = lsi_scope_colocated() != NULL ? lsi_scope_colocated()->device
-                                                      : s->parameter_device;
-    struct order o = {s, value, opts, LSI_AGGREGATING, &device, 1};
-    ls_variable_options placed = *opts;
-    ls_status st;
-
-    if (s->local == 1) {
-        placed.device = device;
-        return lsi_create_plain(s, value, &placed, out, err);
-    }
-    st = check_aggregation(opts, err);
-    return st == LS_OK ? create(&o, out, err) : st;
 }

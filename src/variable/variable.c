@@ -103,7 +103,9 @@ static ls_status create_here(const ls_tensor *value, const ls_variable_options *
         return lsi_fail_memory(err, "a name", 1);
     }
     named.name = name;
-    st = s->ops->create_variable(s, value, &named, out, err);
+    st = s->ops->create_variable != NULL
+             ? s->ops->create_variable(s, value, &named, out, err)
+             : lsi_create_plain(s, value, &named, out, err);
     lsi_free(name);
     return st;
 }
@@ -253,6 +255,11 @@ ls_strategy *ls_variable_strategy(const ls_variable *v)
         return NULL;
     }
     return v->strategy != NULL ? v->strategy : ls_default_strategy();
+}
+
+bool ls_strategy_created(const ls_strategy *s, const ls_variable *v)
+{
+    return v != NULL && ls_variable_strategy(v) == s;
 }
 
 /* ---- writing the elements of a plain one ---- */

@@ -58,7 +58,6 @@ ls_status lsi_variable_distributed(lsi_variable_kind kind, ls_strategy *s,
                                    const ls_variable_options *opts, ls_variable **out,
                                    ls_error *err);
 
-/* What the strategies' create_variable() are. */
 /*
  * Makes one copy of a variable: through the creators outside of the strategy's scope, and
  * at their end by `make`, with what they passed on.
@@ -70,15 +69,27 @@ ls_status lsi_creator_copy(const ls_tensor *value, const ls_variable_options *op
                            lsi_copy_maker make, void *arg, ls_variable **out,
                            ls_error *err);
 
+/* A variable with one copy: what a strategy without a create_variable() creates. */
 ls_status lsi_create_plain(ls_strategy *s, const ls_tensor *value,
                            const ls_variable_options *opts, ls_variable **out,
                            ls_error *err);
-ls_status lsi_create_mirrored(ls_strategy *s, const ls_tensor *value,
-                              const ls_variable_options *opts, ls_variable **out,
-                              ls_error *err);
-ls_status lsi_create_central(ls_strategy *s, const ls_tensor *value,
-                             const ls_variable_options *opts, ls_variable **out,
-                             ls_error *err);
+/*
+ * The same as lsi_variable_distributed(), to be called by all replicas if it is called
+ * inside of a replica: replica 0 creates the variable, all get that one.
+ */
+ls_status lsi_variable_create_on(lsi_variable_kind kind, ls_strategy *s,
+                                 ls_device *const *devices, int n, const ls_tensor *value,
+                                 const ls_variable_options *opts, ls_variable **out,
+                                 ls_error *err);
+
+/* LS_OK, or that the options' aggregation is none. */
+ls_status lsi_check_aggregation(const ls_variable_options *opts, ls_error *err);
+
+/* The variable of the innermost colocation; NULL: none. */
+ls_variable *lsi_variable_colocated(void);
+
+/* A variable as an object that lower layers retain and release. */
+extern const lsi_object_ops lsi_variable_object;
 
 /*
  * The component that the calling thread's replica, or its update function, works on;

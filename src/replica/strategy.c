@@ -1,12 +1,11 @@
-/* Strategies as handles: making, keeping, asking. */
-#include "strategy/strategy.h"
+/* Strategies as handles: creating, counting references, what a program can ask of one. */
+#include "replica/replica.h"
 
 #include <string.h>
 
 static const lsi_strategy_ops default_ops = {
     .kind = LSI_DEFAULT,
     .name = "DefaultStrategy",
-    .create_variable = lsi_create_plain,
     .traits = {.should_checkpoint = true,
                .should_save_summary = true,
                .should_init = true},
@@ -143,11 +142,6 @@ void ls_strategy_traits_of(const ls_strategy *s, ls_strategy_traits *out)
     }
     traits.struct_size = out->struct_size;
     memcpy(out, &traits, LSI_MIN(out->struct_size, sizeof *out));
-}
-
-bool ls_strategy_created(const ls_strategy *s, const ls_variable *v)
-{
-    return v != NULL && ls_variable_strategy(v) == s;
 }
 
 ls_status ls_strategy_update_config(const ls_strategy *s, ls_session_config *config,

@@ -1,5 +1,5 @@
 /* Cross-device operations: which algorithm serves a value, and the results made of it. */
-#include "strategy/combine.h"
+#include "cross_replica/cross_replica.h"
 
 #include "op/op.h"
 
@@ -53,7 +53,6 @@ typedef struct job {
     ls_reduce op;
     lsi_components *values;
     const lsi_destination *to;
-    int64_t bytes_per_pack;
     ls_tensor **results;
 } job;
 
@@ -149,104 +148,58 @@ static bool is_wide_mean(const job *j, const ls_tensor *t)
     return j->op == LS_MEAN && (t->dtype == LS_F16 || t->dtype == LS_BF16);
 }
 
-/* Sums one segment; `from` and `at` have room for the components and the devices. */
-static void sum_segment(const job *j, lsi_cross_kind kind, size_t value,
-                        const lsi_segment *s, const void **from, void **at)
+/* Sums value `value`; `from` and `at` have room for the components and the devices. */
+static void sum_value(const job *j, lsi_cross_kind kind, size_t value, const void **from,
+                      void **at)
 {
     const lsi_components *p = &j->values[value];
     const ls_dtype dtype = (ls_dtype)p->t[0]->dtype;
-    const size_t skip = s->offset * ls_dtype_size(dtype);
+    const size_t count = (size_t)p->t[0]->count;
     ls_tensor **results = results_of(j, value);
 
     for (size_t i = 0; i < p->n; i++) {
-        from[i] = (const char *)p->t[i]->data + skip;
+        from[i] = p->t[i]->data;
     }
     for (size_t d = 0; d < (kind == LSI_CROSS_HIERARCHICAL ? j->to->n : 1); d++) {
-        at[d] = (char *)results[d]->data + skip;
+        at[d] = results[d]->data;
         if (is_wide_mean(j, p->t[0])) {
-            lsi_reduce_tree(LS_MEAN, from, (int)p->n, at[d], s->count, dtype);
+            lsi_reduce_tree(LS_MEAN, from, (int)p->n, at[d], count, dtype);
         }
     }
     if (is_wide_mean(j, p->t[0])) {
         return;
     }
     if (kind == LSI_CROSS_HIERARCHICAL) {
-        lsi_hierarchical_sum(from, at, p->n, s->pack, s->count, dtype);
-        return;
-    }
-    if (kind == LSI_CROSS_ONE_DEVICE) {
-        lsi_reduce_in_order(from, p->n, at[0], s->count, dtype);
+        lsi_hierarchical_sum(from, at, p->n, value, count, dtype);
+    } else if (kind == LSI_CROSS_ONE_DEVICE) {
+        lsi_reduce_in_order(from, p->n, at[0], count, dtype);
     } else {
-        lsi_reduce_tree(LS_SUM, from, (int)p->n, at[0], s->count, dtype);
+        lsi_reduce_tree(LS_SUM, from, (int)p->n, at[0], count, dtype);
     }
 }
 
-/* The plan for these `n` values, which are summed in one go. */
-static ls_status make_plan(const job *j, lsi_cross_kind kind, const size_t *which,
-                           size_t n, lsi_pack_plan *plan, ls_error *err)
+/* Reduces a dense value. */
+static ls_status reduce_dense(const job *j, size_t value, ls_error *err)
 {
-    size_t *counts = lsi_alloc(n, sizeof *counts);
-    ls_dtype *dtypes = lsi_alloc(n, sizeof *dtypes);
-    ls_status st = LS_OK;
-
-    if (counts == NULL || dtypes == NULL) {
-        st = lsi_fail_memory(err, "a plan of packs", n * sizeof *counts);
-        goto out;
-    }
-    for (size_t i = 0; i < n; i++) {
-        counts[i] = (size_t)j->values[which[i]].t[0]->count;
-        dtypes[i] = (ls_dtype)j->values[which[i]].t[0]->dtype;
-    }
-    if (kind == LSI_CROSS_TREE) {
-        st = lsi_plan_group(counts, dtypes, n, j->bytes_per_pack, plan, err);
-    } else {
-        const int packs = kind == LSI_CROSS_ONE_DEVICE ? 0 : j->x->num_packs;
-
-        st = lsi_plan_split(counts, dtypes, n, packs, plan, err);
-    }
-out:
-    lsi_free(counts);
-    lsi_free(dtypes);
-    return st;
-}
-
-/* Reduces `n` dense values, those numbered which[0 .. n-1], by one algorithm. */
-static ls_status reduce_dense(const job *j, lsi_cross_kind kind, const size_t *which,
-                              size_t n, ls_error *err)
-{
+    const lsi_components *p = &j->values[value];
+    const lsi_cross_kind kind = kind_for(j, p);
     const bool everywhere = kind == LSI_CROSS_HIERARCHICAL;
-    lsi_pack_plan plan = {0, NULL};
-    const void **from = NULL;
-    size_t most = 1;
-
-    for (size_t i = 0; i < n; i++) {
-        most = LSI_MAX(most, j->values[which[i]].n);
-    }
+    ls_tensor **results = results_of(j, value);
     void **at = lsi_alloc(j->to->n, sizeof *at);
-    from = lsi_alloc(most, sizeof *from);
+    const void **from = lsi_alloc(p->n, sizeof *from);
     ls_status st = from == NULL || at == NULL
-                       ? lsi_fail_memory(err, "a reduction", most * sizeof *from)
-                       : make_plan(j, kind, which, n, &plan, err);
-    for (size_t i = 0; st == LS_OK && i < n; i++) {
-        st = make_room(j, which[i], kind, err);
-    }
-    for (size_t k = 0; st == LS_OK && k < plan.n; k++) {
-        const lsi_segment *s = &plan.segments[k];
+                       ? lsi_fail_memory(err, "a reduction", p->n * sizeof *from)
+                       : make_room(j, value, kind, err);
 
-        sum_segment(j, kind, which[s->value], s, from, at);
+    if (st == LS_OK) {
+        sum_value(j, kind, value, from, at);
     }
-    for (size_t i = 0; st == LS_OK && i < n; i++) {
-        ls_tensor **results = results_of(j, which[i]);
-
-        if (!is_wide_mean(j, results[0])) {
-            st =
-                divide(j, j->values[which[i]].n, results, everywhere ? j->to->n : 1, err);
-        }
-        if (st == LS_OK && !everywhere) {
-            st = spread(j->to, results, err);
-        }
+    if (st == LS_OK && !is_wide_mean(j, results[0])) {
+        st = divide(j, p->n, results, everywhere ? j->to->n : 1, err);
     }
-    lsi_plan_clear(&plan);
+    if (st == LS_OK && !everywhere) {
+        st = spread(j->to, results, err);
+    }
     lsi_free(from);
     lsi_free(at);
     return st;
@@ -264,16 +217,11 @@ static ls_status reduce_sparse(const job *j, size_t value, ls_error *err)
     return st == LS_OK ? spread(j->to, results, err) : st;
 }
 
-/* Every value by the algorithm it needs; those that share one go together. */
+/* Every value by the algorithm it needs. */
 static ls_status reduce_all(const job *j, size_t n, ls_error *err)
 {
-    size_t *fused = lsi_alloc(n, sizeof *fused);
-    size_t nfused = 0;
     ls_status st = LS_OK;
 
-    if (fused == NULL) {
-        return lsi_fail_memory(err, "a reduction", n * sizeof *fused);
-    }
     for (size_t i = 0; st == LS_OK && i < n; i++) {
         lsi_components *p = &j->values[i];
 
@@ -285,16 +233,10 @@ static ls_status reduce_all(const job *j, size_t n, ls_error *err)
             results_of(j, i)[0] = ls_tensor_retain(p->t[0]);
         } else if (p->t[0]->values != NULL) {
             st = reduce_sparse(j, i, err);
-        } else if (kind_for(j, p) == LSI_CROSS_ONE_DEVICE) {
-            st = reduce_dense(j, LSI_CROSS_ONE_DEVICE, &i, 1, err);
         } else {
-            fused[nfused++] = i;
+            st = reduce_dense(j, i, err);
         }
     }
-    if (st == LS_OK && nfused > 0) {
-        st = reduce_dense(j, j->x->kind, fused, nfused, err);
-    }
-    lsi_free(fused);
     return st;
 }
 
@@ -330,10 +272,10 @@ static void release_tensors(ls_tensor **t, size_t n)
 }
 
 ls_status lsi_cross_reduce(const ls_cross_device *x, ls_reduce op, lsi_components *values,
-                           size_t n, const lsi_destination *to, int64_t bytes_per_pack,
-                           ls_value **outs, ls_error *err)
+                           size_t n, const lsi_destination *to, ls_value **outs,
+                           ls_error *err)
 {
-    job j = {x, op, values, to, bytes_per_pack, NULL};
+    job j = {x, op, values, to, NULL};
     ls_value **made = NULL;
     size_t room;
 

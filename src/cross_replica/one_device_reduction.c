@@ -3,7 +3,7 @@
  * of replicas, one after the other. Any mix of devices, any number; and the same bits as
  * TensorFlow's n-ary addition, which the tree does not give.
  */
-#include "strategy/combine.h"
+#include "cross_replica/cross_replica.h"
 
 #include "op/op.h"
 

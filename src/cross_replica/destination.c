@@ -1,5 +1,5 @@
 /* Where a result goes: the devices that a value, a variable or a name stands for. */
-#include "strategy/combine.h"
+#include "cross_replica/cross_replica.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Strategy.gather: the components one after the other along an axis, on the host. */
-#include "strategy/combine.h"
+#include "cross_replica/cross_replica.h"
 
 #include "op/op.h"
 

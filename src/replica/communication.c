@@ -1,5 +1,5 @@
 /* CommunicationOptions: names, checks, and whose field wins. */
-#include "strategy/combine.h"
+#include "replica/strategy.h"
 
 #include <string.h>
 #include <strings.h>

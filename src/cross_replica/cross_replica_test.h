@@ -1,7 +1,7 @@
 /* Values for the tests of this folder: tensors of a few numbers on logical CPUs. */
 #ifndef LST_COMBINE_TEST_H
 #define LST_COMBINE_TEST_H
-#include "strategy/combine.h"
+#include "cross_replica/cross_replica.h"
 
 #include "op/op.h"
 

@@ -3,7 +3,7 @@
  * replica's tensor is reduced first; a mean then divides the sum over all replicas by the
  * number of elements over all replicas, so that it is exact however they are divided up.
  */
-#include "strategy/combine.h"
+#include "cross_replica/cross_replica.h"
 
 #include "op/op.h"
 
@@ -183,7 +183,7 @@ static ls_status sum_over_replicas(const axes_job *j, lsi_components *p, ls_valu
                           : lsi_destination_device(lsi_host_device(j->s), &to, err);
 
     if (st == LS_OK && !single) {
-        st = lsi_cross_reduce(lsi_cross_device_of(j->s), LS_SUM, p, 1, &to, 0, out, err);
+        st = lsi_cross_reduce(lsi_cross_device_of(j->s), LS_SUM, p, 1, &to, out, err);
     }
     lsi_destination_clear(&to);
     return st;

@@ -2,7 +2,7 @@
  * Sums and gathers of structures over replicas. Dense leaves of one dtype travel
  * together, in packs; sparse ones each on their own.
  */
-#include "strategy/strategy.h"
+#include "replica/replica.h"
 
 #include <string.h>
 

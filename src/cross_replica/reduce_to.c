@@ -3,7 +3,7 @@
  * replica are combined by the cross-device operations; for the others the table of
  * docs/from-tensorflow.md says when they are themselves and when they are a mistake.
  */
-#include "strategy/combine.h"
+#include "cross_replica/cross_replica.h"
 
 #include "op/op.h"
 
@@ -98,7 +98,7 @@ static ls_status reduce_spread(const ls_strategy *s, ls_reduce op, ls_value *lea
     ls_status st = lsi_components_of("reduce", leaf, to->devices[0], &p, err);
 
     if (st == LS_OK) {
-        st = lsi_cross_reduce(lsi_cross_device_of(s), op, &p, 1, to, 0, out, err);
+        st = lsi_cross_reduce(lsi_cross_device_of(s), op, &p, 1, to, out, err);
     }
     lsi_components_clear(&p);
     return st;
@@ -235,7 +235,6 @@ typedef struct batch {
     ls_value *const *values;
     ls_value *const *destinations;
     size_t n;
-    int64_t bytes_per_pack;
 } batch;
 
 /* What of a batch is combined together: those that differ per replica, to one place. */
@@ -293,7 +292,7 @@ static ls_status reduce_together(const batch *b, together *g, ls_value **made,
                                  ls_error *err)
 {
     const ls_status st = lsi_cross_reduce(lsi_cross_device_of(b->s), b->op, g->parts,
-                                          g->n, &g->to, b->bytes_per_pack, g->made, err);
+                                          g->n, &g->to, g->made, err);
 
     for (size_t i = 0; st == LS_OK && i < g->n; i++) {
         made[g->which[i]] = g->made[i];
@@ -362,9 +361,7 @@ ls_status ls_strategy_batch_reduce_to(ls_strategy *s, ls_reduce op,
     if (st != LS_OK || n == 0) {
         return st;
     }
-    ls_communication_options merged = s->communication;
-    ls_communication_merge(&merged, opts);
-    const batch b = {s, op, values, destinations, n, merged.bytes_per_pack};
+    const batch b = {s, op, values, destinations, n};
     ls_value **made = lsi_alloc(n, sizeof(ls_value *));
     if (made == NULL) {
         return lsi_fail_memory(err, "a batch of values", n * sizeof(ls_value *));

@@ -1,5 +1,5 @@
 /* Strategy.reduce and gather. */
-#include "strategy/combine_test.h"
+#include "cross_replica/cross_replica_test.h"
 
 static ls_strategy *mirrored_with(int n, ls_cross_device *x)
 {

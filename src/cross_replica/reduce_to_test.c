@@ -1,5 +1,5 @@
 /* reduce_to, batch_reduce_to and broadcast_to of strategies. */
-#include "strategy/combine_test.h"
+#include "cross_replica/cross_replica_test.h"
 
 static ls_strategy *make(const char *devices, bool central)
 {

@@ -1,5 +1,5 @@
 /* Packs, and the algorithms that work through them. */
-#include "strategy/combine_test.h"
+#include "cross_replica/cross_replica_test.h"
 
 typedef ls_status (*maker)(ls_cross_device **out, ls_error *err);
 
@@ -77,39 +77,6 @@ LST_TEST(s99_the_last_pack_takes_the_rest)
     LST_CHECK(err.kind == LS_KIND_VALUE);
     LST_FAILS(ls_nccl_all_reduce_create(-1, &x, &err), LS_INVALID_ARGUMENT, err, "-1");
     LST_CHECK(x == NULL);
-}
-
-static bool is_segment(const lsi_segment *s, size_t value, size_t offset, size_t count,
-                       size_t pack)
-{
-    return s->value == value && s->offset == offset && s->count == count &&
-           s->pack == pack;
-}
-
-LST_TEST(s99_packs_cut_through_values_of_one_dtype)
-{
-    static const size_t counts[] = {4, 5, 6};
-    static const ls_dtype dtypes[] = {LS_F32, LS_I32, LS_F32};
-    lsi_pack_plan plan = {0, NULL};
-
-    LST_OK(lsi_plan_split(counts, dtypes, 3, 3, &plan, NULL));
-    LST_CHECK(plan.n == 7);
-    LST_CHECK(is_segment(&plan.segments[0], 0, 0, 3, 0));
-    LST_CHECK(is_segment(&plan.segments[1], 0, 3, 1, 1));
-    LST_CHECK(is_segment(&plan.segments[2], 2, 0, 2, 1));
-    LST_CHECK(is_segment(&plan.segments[3], 2, 2, 4, 2));
-    LST_CHECK(is_segment(&plan.segments[4], 1, 0, 1, 3)); // the other dtype's packs
-    LST_CHECK(is_segment(&plan.segments[5], 1, 1, 1, 4));
-    LST_CHECK(is_segment(&plan.segments[6], 1, 2, 3, 5));
-    lsi_plan_clear(&plan);
-    LST_OK(lsi_plan_split(counts, dtypes, 3, 0, &plan, NULL));
-    LST_CHECK(plan.n == 3 && is_segment(&plan.segments[2], 2, 0, 6, 2));
-    lsi_plan_clear(&plan);
-    LST_OK(lsi_plan_group(counts, dtypes, 3, 20, &plan, NULL));
-    LST_CHECK(plan.n == 3 && is_segment(&plan.segments[0], 2, 0, 6, 0));
-    LST_CHECK(is_segment(&plan.segments[1], 1, 0, 5, 1));
-    LST_CHECK(is_segment(&plan.segments[2], 0, 0, 4, 1));
-    lsi_plan_clear(&plan);
 }
 
 /* A batch of values of several sizes and dtypes, the i-th filled with i + replica. */
@@ -367,7 +334,6 @@ LST_TEST(a_reduction_that_runs_out_of_memory_leaves_nothing_behind)
 
 LST_MAIN(LST_CASE(s98_values_are_grouped_from_the_end_of_the_list),
          LST_CASE(s99_the_last_pack_takes_the_rest),
-         LST_CASE(s99_packs_cut_through_values_of_one_dtype),
          LST_CASE(a_batch_has_the_same_sums_however_it_is_packed),
          LST_CASE(pairs_that_go_to_different_devices_arrive_there),
          LST_CASE(hierarchical_copy_needs_the_values_on_the_devices_of_the_result),

@@ -2,7 +2,7 @@
  * Dtypes that a sum needs care with: a mean of halves is added wide whichever way it is
  * asked for, and what is no number is refused by the class that TensorFlow has for it.
  */
-#include "combine_test.h"
+#include "cross_replica/cross_replica_test.h"
 
 #include "lockstep/lockstep.h"
 

@@ -1,14 +1,11 @@
 /*
  * Bringing values of several devices together: where a result goes (destination.c), what
- * is added (components.c), and how (cross_device.c and the files of its algorithms).
+ * is added (components.c), and how (cross_reduce.c and the files of its algorithms).
  */
-#ifndef LSI_COMBINE_H
-#define LSI_COMBINE_H
+#ifndef LSI_CROSS_REPLICA_H
+#define LSI_CROSS_REPLICA_H
 #include "replica/replica.h"
 #include "variable/variable.h"
-
-/* The caller's options, which may be NULL or an older, shorter struct, with defaults. */
-ls_communication_options lsi_communication_of(const ls_communication_options *opts);
 
 /* ---- destinations (destination.c) ---- */
 
@@ -62,49 +59,7 @@ ls_status lsi_leaf_tensor(const char *what, ls_value *leaf, ls_device *device,
 /* True if `v` is a variable with a copy for each replica of a mirrored strategy. */
 bool lsi_variable_is_mirrored(ls_variable *v);
 
-/* ---- packs (pack.c) ---- */
-
-/* Elements [offset, offset + count) of value `value`, reduced as a part of a pack. */
-typedef struct lsi_segment {
-    size_t value;
-    size_t offset;
-    size_t count;
-    size_t pack; /* counted from 0 in the order of the plan */
-} lsi_segment;
-
-typedef struct lsi_pack_plan {
-    size_t n;
-    lsi_segment *segments;
-} lsi_pack_plan;
-
-/*
- * Cuts the values, of counts[i] elements of dtypes[i], in `num_packs` packs a dtype; 0:
- * each value is a pack.
- */
-ls_status lsi_plan_split(const size_t *counts, const ls_dtype *dtypes, size_t n,
-                         int num_packs, lsi_pack_plan *out, ls_error *err);
-
-/* Groups whole values by bytes_per_pack, those at the end of the list first. */
-ls_status lsi_plan_group(const size_t *counts, const ls_dtype *dtypes, size_t n,
-                         int64_t bytes_per_pack, lsi_pack_plan *out, ls_error *err);
-void lsi_plan_clear(lsi_pack_plan *plan);
-
-/* ---- cross-device operations (cross_device.c) ---- */
-
-typedef enum lsi_cross_kind {
-    LSI_CROSS_TREE, /* the binary tree over replicas: what is chosen automatically */
-    LSI_CROSS_ONE_DEVICE,
-    LSI_CROSS_HIERARCHICAL,
-    LSI_CROSS_NCCL
-} lsi_cross_kind;
-
-struct ls_cross_device {
-    atomic_int refs;
-    lsi_cross_kind kind;
-    int num_packs;
-    ls_device *device;   /* of a reduction to one device; NULL: the destination's first */
-    ls_runtime *runtime; /* retained: of `device` */
-};
+/* ---- cross-device operations (cross_reduce.c) ---- */
 
 /* What `s` combines values with: what it was given, or what its kind chooses. */
 const ls_cross_device *lsi_cross_device_of(const ls_strategy *s);
@@ -115,8 +70,8 @@ const ls_cross_device *lsi_cross_device_of(const ls_strategy *s);
  * made dense.
  */
 ls_status lsi_cross_reduce(const ls_cross_device *x, ls_reduce op, lsi_components *values,
-                           size_t n, const lsi_destination *to, int64_t bytes_per_pack,
-                           ls_value **outs, ls_error *err);
+                           size_t n, const lsi_destination *to, ls_value **outs,
+                           ls_error *err);
 
 /* `t` on every device of the destination: Mirrored, or plain if there is one only. */
 ls_status lsi_cross_broadcast(ls_tensor *t, const lsi_destination *to, ls_value **out,
@@ -130,10 +85,10 @@ void lsi_reduce_in_order(const void *const *from, size_t n, void *to, size_t cou
 ls_status lsi_reduce_rows(const lsi_components *p, ls_device *device, ls_tensor **out,
                           ls_error *err);
 
-/* The two devices that sum the i-th tensor of `n` devices (hierarchical.c). */
+/* The two devices that sum tensor `i` on `n` devices (hierarchical_copy.c). */
 void lsi_hierarchical_mains(size_t i, size_t n, size_t *a, size_t *b);
 
-/* The sum of n = 2, 4, ... sources in each of the n places, by way of these two. */
+/* The sum of n = 2, 4, ... sources into each of n buffers, by way of these two. */
 void lsi_hierarchical_sum(const void *const *from, void *const *to, size_t n, size_t i,
                           size_t count, ls_dtype dtype);
 

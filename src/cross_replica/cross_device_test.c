@@ -1,5 +1,5 @@
 /* Cross-device operations as objects of their own. */
-#include "strategy/combine_test.h"
+#include "cross_replica/cross_replica_test.h"
 
 typedef ls_status (*maker)(ls_cross_device **out, ls_error *err);
 

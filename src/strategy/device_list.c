@@ -1,5 +1,5 @@
 /* The devices a strategy is made for, by their names. */
-#include "strategy/strategy.h"
+#include "strategy/device_list.h"
 
 #include <stdio.h>
 #include <string.h>

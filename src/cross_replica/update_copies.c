@@ -1,8 +1,17 @@
 /* Calling a function for each copy of a variable, on its device. */
 #include "base/guard.h"
-#include "strategy/strategy.h"
+#include "cross_replica/cross_replica.h"
 
 #include <string.h>
+
+/* The function of an update, for one component; results are retained. */
+typedef struct update {
+    ls_update_fn fn;
+    ls_replica_fn plain; /* update_non_slot: without a variable */
+    ls_value *args;
+    void *user;
+    bool group;
+} update;
 
 /* Where updates draw: every component from `begin` on, the next update from `end`. */
 struct draws {
@@ -22,8 +31,7 @@ static ls_status draws_begin(struct draws *d, ls_error *err)
 
 /* Runs the function for component `i`; the result is retained. */
 static ls_status call(ls_strategy *s, ls_variable *component, ls_device *device, int i,
-                      const lsi_update *u, struct draws *draws, ls_value **out,
-                      ls_error *err)
+                      const update *u, struct draws *draws, ls_value **out, ls_error *err)
 {
     ls_context *c = NULL;
     ls_value *args = NULL, *result = NULL;
@@ -103,7 +111,7 @@ static ls_status merge(ls_strategy *s, ls_value *const *results, size_t n, bool 
 }
 
 static ls_status update_each(ls_strategy *s, ls_variable *v, ls_device *const *devices,
-                             size_t n, const lsi_update *u, ls_value **out, ls_error *err)
+                             size_t n, const update *u, ls_value **out, ls_error *err)
 {
     ls_value **results = lsi_alloc(n, sizeof(ls_value *));
     struct draws draws = {0};
@@ -131,7 +139,7 @@ static ls_status update_each(ls_strategy *s, ls_variable *v, ls_device *const *d
 
 /* One copy: the function is called once and its result is handed on as it is. */
 static ls_status update_once(ls_strategy *s, ls_variable *v, ls_device *device,
-                             const lsi_update *u, ls_value **out, ls_error *err)
+                             const update *u, ls_value **out, ls_error *err)
 {
     ls_value *result = NULL;
     struct draws draws = {0};
@@ -152,8 +160,8 @@ static ls_status update_once(ls_strategy *s, ls_variable *v, ls_device *device,
     return st;
 }
 
-ls_status lsi_update_all(ls_strategy *s, ls_variable *v, const lsi_update *u,
-                         ls_value **out, ls_error *err)
+static ls_status update_all(ls_strategy *s, ls_variable *v, const update *u,
+                            ls_value **out, ls_error *err)
 {
     if (v->kind == LSI_MIRRORED_VARIABLE || v->kind == LSI_SYNC_ON_READ) {
         return update_each(s, v, NULL, (size_t)v->components, u, out, err);
@@ -191,7 +199,7 @@ static ls_status check_arguments(ls_variable *v, ls_value *args, ls_error *err)
 }
 
 /* In a replica: ReplicaContext.update, its result alone. */
-static ls_status update_in_replica(ls_context *c, ls_variable *v, const lsi_update *u,
+static ls_status update_in_replica(ls_context *c, ls_variable *v, const update *u,
                                    ls_value **out, ls_error *err)
 {
     ls_value *result = (ls_replica_update)(c, v, u->fn, u->args, u->user);
@@ -211,7 +219,7 @@ ls_status ls_strategy_update(ls_strategy *s, ls_variable *v, ls_update_fn fn,
                              ls_value *args, void *user, bool group, ls_value **out,
                              ls_error *err)
 {
-    const lsi_update u = {.fn = fn, .args = args, .user = user, .group = group};
+    const update u = {.fn = fn, .args = args, .user = user, .group = group};
     const lsi_mode *now = lsi_mode_now();
     lsi_mode mode;
     bool pushed = false;
@@ -233,7 +241,7 @@ ls_status ls_strategy_update(ls_strategy *s, ls_variable *v, ls_update_fn fn,
     }
     st = check_arguments(v, args, err);
     if (st == LS_OK) {
-        st = lsi_update_all(s, v, &u, out, err);
+        st = update_all(s, v, &u, out, err);
     }
     lsi_scope_leave(&mode, pushed);
     return st;
@@ -251,11 +259,11 @@ static ls_value *update_merged(ls_context *cross, ls_strategy *s, ls_value *args
                                void *user)
 {
     const struct merged_update *m = user;
-    const lsi_update u = {.fn = m->fn, .args = args, .user = m->user, .group = true};
+    const update u = {.fn = m->fn, .args = args, .user = m->user, .group = true};
     ls_error e = LS_ERROR_INIT;
     ls_value *result = NULL;
 
-    if (lsi_update_all(s, m->variable, &u, &result, &e) != LS_OK) {
+    if (update_all(s, m->variable, &u, &result, &e) != LS_OK) {
         (void)lsi_context_error(cross, &e);
         return NULL;
     }
@@ -321,7 +329,7 @@ ls_status ls_strategy_update_non_slot(ls_strategy *s, ls_value *colocate_with,
                                       ls_replica_fn fn, ls_value *args, void *user,
                                       bool group, ls_value **out, ls_error *err)
 {
-    const lsi_update u = {.plain = fn, .args = args, .user = user, .group = group};
+    const update u = {.plain = fn, .args = args, .user = user, .group = group};
     const ls_variable *v = ls_value_as_variable(colocate_with);
     lsi_mode mode;
     bool pushed = false;

@@ -1,5 +1,5 @@
 /* What is combined: the tensors of a leaf, wherever they are. */
-#include "strategy/combine.h"
+#include "cross_replica/cross_replica.h"
 
 #include "op/op.h"
 

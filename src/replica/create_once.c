@@ -1,0 +1,155 @@
+/*
+ * Variables created inside of replicas: replica 0 creates them, the others get the same
+ * ones, by canonical name and order. A variable is an object of a higher layer: this file
+ * knows how to retain and release one, not what it is.
+ */
+#include "replica/frame.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <string.h>
+
+/* "foo_1/bar_0" is canonically "foo/bar": what tells replicas apart is dropped. */
+static char *canonical(const char *name)
+{
+    char *out = lsi_strdup(name);
+    size_t to = 0;
+
+    for (size_t i = 0; out != NULL && name[i] != '\0'; i++) {
+        const bool digit = name[i] == '_' && isdigit((unsigned char)name[i + 1]);
+
+        if (digit && (name[i + 2] == '/' || name[i + 2] == '\0')) {
+            i++;
+            continue;
+        }
+        out[to++] = name[i];
+    }
+    if (out != NULL) {
+        out[to] = '\0';
+    }
+    return out;
+}
+
+void lsi_created_pause(struct lsi_frame *f, unsigned met)
+{
+    lsi_mutex_lock(&f->created_lock);
+    f->first_met = met;
+    lsi_cond_broadcast(&f->created_more);
+    lsi_mutex_unlock(&f->created_lock);
+}
+
+void lsi_created_forget(struct lsi_frame *f)
+{
+    for (size_t i = 0; i < f->ncreated; i++) {
+        lsi_free(f->created[i].name);
+        lsi_free(f->created[i].given);
+        f->created[i].object.ops->release(f->created[i].object.self);
+    }
+    f->ncreated = 0;
+}
+
+/* Takes `name` over. */
+static ls_status add_created(struct lsi_frame *f, char *name, const lsi_object *object,
+                             ls_error *err)
+{
+    bool *given = lsi_alloc((size_t)f->n, sizeof *given);
+    ls_status st = LS_OK;
+
+    lsi_mutex_lock(&f->created_lock);
+    if (given == NULL) {
+        st = lsi_fail_memory(err, "a variable created in a replica", (size_t)f->n);
+    } else if (f->ncreated == f->created_room) {
+        const size_t room = f->created_room == 0 ? 8 : 2 * f->created_room;
+        lsi_created *grown = lsi_realloc(f->created, f->ncreated, room, sizeof *grown);
+
+        if (grown == NULL) {
+            st = lsi_fail_memory(err, "a variable created in a replica", sizeof *grown);
+        } else {
+            f->created = grown;
+            f->created_room = room;
+        }
+    }
+    if (st == LS_OK) {
+        f->created[f->ncreated++] =
+            (lsi_created){name, {object->ops->retain(object->self), object->ops}, given};
+        lsi_cond_broadcast(&f->created_more);
+    }
+    lsi_mutex_unlock(&f->created_lock);
+    if (st != LS_OK) {
+        lsi_free(given);
+        lsi_free(name);
+    }
+    return st;
+}
+
+/* The first of that name that this replica has not been given yet; NULL: none so far. */
+static lsi_created *find_created(struct lsi_frame *f, int replica, const char *name)
+{
+    for (size_t i = 0; i < f->ncreated; i++) {
+        if (!f->created[i].given[replica] && strcmp(f->created[i].name, name) == 0) {
+            return &f->created[i];
+        }
+    }
+    return NULL;
+}
+
+/* Waits until replica 0 has made it, or cannot any more. */
+static ls_status wait_for_created(struct lsi_frame *f, lsi_replica *r, const char *name,
+                                  void **out, ls_error *err)
+{
+    lsi_created *found;
+
+    lsi_mutex_lock(&f->created_lock);
+    while ((found = find_created(f, r->index, name)) == NULL && f->first_met <= r->met &&
+           !lsi_comm_broken(r->comm)) {
+        (void)lsi_cond_wait(&f->created_more, &f->created_lock, lsi_deadline_in_ms(50));
+    }
+    if (found != NULL) {
+        *out = found->object.ops->retain(found->object.self);
+        found->given[r->index] = true;
+    }
+    lsi_mutex_unlock(&f->created_lock);
+    if (found == NULL) {
+        return lsi_fail_kind(err, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
+                             "variable: replica %d makes '%s', which replica 0 has not "
+                             "made: every replica must make the same variables in the "
+                             "same order",
+                             r->index, name);
+    }
+    return LS_OK;
+}
+
+ls_status lsi_create_once(ls_context *c, const char *name, lsi_object_fn create,
+                          void *arg, const lsi_object_ops *ops, void **out, ls_error *err)
+{
+    lsi_replica *r = lsi_replica_of(c);
+    lsi_object object = {NULL, ops};
+    char *key = NULL;
+    ls_status st = LS_OK;
+
+    if (lsi_replica_peers(c) == 1) {
+        return create(arg, out, err);
+    }
+    key = canonical(name);
+    if (key == NULL) {
+        return lsi_fail_memory(err, "a name", strlen(name));
+    }
+    lsi_turn_wait(r->frame, r->index);
+    if (r->index != 0) {
+        st = wait_for_created(r->frame, r, key, out, err);
+        lsi_free(key);
+        return st;
+    }
+    st = create(arg, &object.self, err);
+    if (st != LS_OK) {
+        lsi_free(key);
+        return st;
+    }
+    st = add_created(r->frame, key, &object, err);
+    if (st == LS_OK) {
+        *out = object.self;
+    } else {
+        ops->release(object.self);
+    }
+    return st;
+}

@@ -1,0 +1,77 @@
+/*
+ * A strategy: what every kind has in common. A kind (src/strategy) is a table of type
+ * lsi_strategy_ops.
+ */
+#ifndef LSI_STRATEGY_H
+#define LSI_STRATEGY_H
+#include "device/device.h"
+
+#include "lockstep/strategy.h"
+
+typedef enum lsi_strategy_kind {
+    LSI_DEFAULT,
+    LSI_ONE_DEVICE,
+    LSI_MIRRORED,
+    LSI_CENTRAL_STORAGE
+} lsi_strategy_kind;
+
+typedef struct lsi_strategy_ops {
+    lsi_strategy_kind kind;
+    const char *name; /* "MirroredStrategy" */
+
+    /*
+     * Optional: creates a variable the strategy's way. The name has its scopes in front
+     * already. NULL: a variable with one copy, on the strategy's first device.
+     */
+    ls_status (*create_variable)(ls_strategy *s, const ls_tensor *value,
+                                 const ls_variable_options *opts, ls_variable **out,
+                                 ls_error *err);
+    ls_strategy_traits traits; /* struct_size is not used */
+} lsi_strategy_ops;
+
+struct lsi_crew;
+
+struct ls_strategy {
+    atomic_int refs;
+    const lsi_strategy_ops *ops;
+    ls_runtime *runtime;         /* retained; NULL: the default strategy */
+    int replicas;                /* N, in sync */
+    int local;                   /* of this process: N here */
+    ls_device *const *devices;   /* one a local replica */
+    ls_device *parameter_device; /* central storage: where variables live */
+    ls_communication_options communication;
+    ls_cross_device *cross_device; /* NULL: chosen by the call */
+    bool sequential;
+    int spin_us;
+    struct lsi_crew *crew; /* NULL: one replica, which needs no threads */
+};
+
+/* A strategy with one replica on each device; takes `devices` over, also on failure. */
+ls_status lsi_strategy_create(const lsi_strategy_ops *ops, ls_device **devices, int n,
+                              const ls_strategy_options *opts, ls_strategy **out,
+                              ls_error *err);
+
+/* NULL, or options that can be used; and their runtime. */
+ls_status lsi_strategy_check(const char *what, const ls_strategy_options *opts,
+                             ls_strategy **out, ls_error *err);
+
+/* The caller's options, which may be NULL or an older, shorter struct, with defaults. */
+ls_communication_options lsi_communication_of(const ls_communication_options *opts);
+
+/* ---- cross-device operations as handles (cross_device.c) ---- */
+
+typedef enum lsi_cross_kind {
+    LSI_CROSS_TREE, /* the binary tree over replicas: what is chosen automatically */
+    LSI_CROSS_ONE_DEVICE,
+    LSI_CROSS_HIERARCHICAL,
+    LSI_CROSS_NCCL
+} lsi_cross_kind;
+
+struct ls_cross_device {
+    atomic_int refs;
+    lsi_cross_kind kind;
+    int num_packs;
+    ls_device *device;   /* of a reduction to one device; NULL: the destination's first */
+    ls_runtime *runtime; /* retained: of `device` */
+};
+#endif
