@@ -16,7 +16,7 @@ bool lsi_variable_is_mirrored(ls_variable *v)
 {
     // A copy is a plain variable, of the default strategy, and what central storage keeps
     // in one place is one as well.
-    return ls_variable_strategy(v)->ops->kind == LSI_MIRRORED;
+    return ls_variable_strategy(v)->ops->copies_variables;
 }
 
 /* Whole numbers are int32, as TensorFlow has them, unless they do not fit. */

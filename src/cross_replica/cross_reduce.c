@@ -13,7 +13,7 @@ const ls_cross_device *lsi_cross_device_of(const ls_strategy *s)
     if (s->cross_device != NULL) {
         return s->cross_device;
     }
-    return s->ops->kind == LSI_CENTRAL_STORAGE ? &one_device : &tree;
+    return s->ops->combines_on_one_device ? &one_device : &tree;
 }
 
 /* ---- one value: are its components alike ---- */

@@ -22,7 +22,7 @@ static standing standing_of(const ls_strategy *s, ls_value *leaf)
         return ls_variable_synchronization(v) == LS_SYNC_ON_READ ? SPREAD : EQUAL;
     }
     if (ls_value_kind_of(leaf) == LS_VALUE_MIRRORED) {
-        return s->ops->kind == LSI_CENTRAL_STORAGE ? SPREAD : EQUAL;
+        return s->ops->combines_on_one_device ? SPREAD : EQUAL;
     }
     return ls_value_kind_of(leaf) == LS_VALUE_PER_REPLICA ? SPREAD : PLAIN;
 }
@@ -30,7 +30,7 @@ static standing standing_of(const ls_strategy *s, ls_value *leaf)
 /* One replica, which nothing is combined for. */
 static bool is_single(const ls_strategy *s)
 {
-    return s->ops->kind == LSI_DEFAULT || s->ops->kind == LSI_ONE_DEVICE;
+    return !s->ops->per_replica;
 }
 
 ls_status lsi_require_reduce(const char *what, ls_reduce op, ls_kind kind, ls_error *err)
@@ -140,7 +140,7 @@ ls_status lsi_reduce_value(ls_strategy *s, ls_reduce op, ls_value *value,
 {
     reduction r = {s, op, to};
 
-    if (s->ops->kind == LSI_CENTRAL_STORAGE && op == LS_SUM && !ls_value_is_leaf(value)) {
+    if (s->ops->combines_on_one_device && op == LS_SUM && !ls_value_is_leaf(value)) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "reduce: %s does not sum a structure (%s); reduce its "
                              "leaves one by one",
@@ -418,14 +418,14 @@ ls_status ls_strategy_broadcast_to(ls_strategy *s, ls_value *value, ls_value *de
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_ASSERT,
                              "broadcast_to: there is no destination");
     }
-    if (s->ops->kind == LSI_DEFAULT) {
+    if (s->ops->is_default) {
         return lsi_fail_kind(err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
                              "broadcast_to: the default strategy has one replica and no "
                              "devices of its own; the value is there already");
     }
     // A number stays one: which dtype it has is decided by what it is combined with.
-    if (s->ops->kind == LSI_ONE_DEVICE || kind == LS_VALUE_INT ||
-        kind == LS_VALUE_FLOAT || kind == LS_VALUE_BOOL) {
+    if (!s->ops->per_replica || kind == LS_VALUE_INT || kind == LS_VALUE_FLOAT ||
+        kind == LS_VALUE_BOOL) {
         return give(ls_value_retain(value), out);
     }
     st = broadcast(s, value, destination, &made, err);

@@ -51,7 +51,7 @@ ls_status ls_strategy_values(ls_strategy *s, ls_value_maker fn, void *user,
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "values: an argument is NULL");
     }
-    if (s->ops->kind == LSI_MIRRORED || s->ops->kind == LSI_CENTRAL_STORAGE) {
+    if (s->ops->per_replica) {
         return make_each(s, fn, user, out, err);
     }
     vc.device = s->local > 0 ? s->devices[0] : NULL;
@@ -128,8 +128,7 @@ static ls_status pick(ls_value *leaf, void *user, ls_value **out, ls_error *err)
     const size_t *replica = user;
     const ls_variable *v = ls_value_as_variable(leaf);
 
-    if (v != NULL && (v->kind == LSI_MIRRORED_VARIABLE || v->kind == LSI_SYNC_ON_READ) &&
-        *replica < (size_t)v->components) {
+    if (v != NULL && v->ops->per_replica && *replica < (size_t)v->components) {
         return ls_value_variable(v->component[*replica], out, err);
     }
     return ls_value_select(leaf, *replica, out, err);
@@ -164,10 +163,10 @@ ls_status ls_strategy_local_results(ls_strategy *s, ls_value *value, ls_value **
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "local_results: an argument is NULL");
     }
-    if (s->ops->kind == LSI_DEFAULT || s->ops->kind == LSI_ONE_DEVICE) {
+    if (!s->ops->per_replica) {
         return ls_value_tuple(&value, 1, out, err);
     }
-    if (v != NULL && (v->kind == LSI_MIRRORED_VARIABLE || v->kind == LSI_SYNC_ON_READ)) {
+    if (v != NULL && v->ops->per_replica) {
         return copies_of(v, out, err);
     }
     return ls_value_is_leaf(value)
@@ -184,7 +183,7 @@ ls_status ls_strategy_value_container(ls_strategy *s, ls_value *value, ls_value 
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "value_container: an argument is NULL");
     }
-    if (v != NULL && ls_variable_container(v) != v && s->ops->kind != LSI_DEFAULT) {
+    if (v != NULL && ls_variable_container(v) != v && !s->ops->is_default) {
         return ls_value_variable(ls_variable_container(v), out, err);
     }
     *out = ls_value_retain(value);

@@ -114,7 +114,7 @@ static ls_status gather_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
                              "replicas have each is gathered",
                              lsi_text_of(ls_value_as_tensor(leaf)).s);
     }
-    if (plain || j->s->ops->kind == LSI_DEFAULT || j->s->ops->kind == LSI_ONE_DEVICE) {
+    if (plain || !j->s->ops->per_replica) {
         *out = ls_value_retain(leaf);
         return LS_OK;
     }

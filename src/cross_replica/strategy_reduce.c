@@ -33,7 +33,7 @@ static ls_status reduce_whole(ls_strategy *s, ls_reduce op, ls_value *value,
     lsi_destination to = {0, NULL};
     ls_value *copies = NULL;
 
-    if (s->ops->kind == LSI_DEFAULT || s->ops->kind == LSI_ONE_DEVICE) {
+    if (!s->ops->per_replica) {
         *out = ls_value_retain(value);
         return LS_OK;
     }
@@ -176,8 +176,7 @@ static ls_status contributions(const axes_job *j, ls_value *leaf, ls_device *dev
 static ls_status sum_over_replicas(const axes_job *j, lsi_components *p, ls_value **out,
                                    ls_error *err)
 {
-    const bool single =
-        j->s->ops->kind == LSI_DEFAULT || j->s->ops->kind == LSI_ONE_DEVICE;
+    const bool single = !j->s->ops->per_replica;
     lsi_destination to = {0, NULL};
     ls_status st = single ? ls_value_tensor(p->t[0], out, err)
                           : lsi_destination_device(lsi_host_device(j->s), &to, err);

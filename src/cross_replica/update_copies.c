@@ -163,7 +163,7 @@ static ls_status update_once(ls_strategy *s, ls_variable *v, ls_device *device,
 static ls_status update_all(ls_strategy *s, ls_variable *v, const update *u,
                             ls_value **out, ls_error *err)
 {
-    if (v->kind == LSI_MIRRORED_VARIABLE || v->kind == LSI_SYNC_ON_READ) {
+    if (v->ops->per_replica) {
         return update_each(s, v, NULL, (size_t)v->components, u, out, err);
     }
     return update_once(s, v, v->device, u, out, err);
@@ -189,8 +189,7 @@ static ls_status check_arguments(ls_variable *v, ls_value *args, ls_error *err)
     ls_value *same = NULL;
     ls_status st;
 
-    if (args == NULL || v->kind != LSI_MIRRORED_VARIABLE ||
-        v->aggregation == LS_AGGREGATE_NONE) {
+    if (args == NULL || !v->ops->kept_equal || v->aggregation == LS_AGGREGATE_NONE) {
         return LS_OK;
     }
     st = ls_value_map(args, check_argument, v, &same, err);
@@ -299,7 +298,7 @@ ls_status ls_strategy_non_slot_devices(ls_strategy *s, ls_variable *const *vars,
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "non_slot_devices: an argument is NULL");
     }
-    if (s->ops->kind == LSI_DEFAULT || s->ops->kind == LSI_CENTRAL_STORAGE) {
+    if (s->ops->is_default || s->ops->one_parameter_device) {
         for (size_t i = 0; i < n; i++) {
             if (least == NULL || strcmp(vars[i]->name, least->name) < 0) {
                 least = vars[i];
@@ -347,7 +346,7 @@ ls_status ls_strategy_update_non_slot(ls_strategy *s, ls_value *colocate_with,
     if (st != LS_OK) {
         return st;
     }
-    if (s->ops->kind == LSI_MIRRORED) {
+    if (s->ops->copies_variables) {
         st = update_each(s, NULL, s->devices, (size_t)s->local, &u, out, err);
     } else {
         ls_device *device = v != NULL ? v->device : s->parameter_device;

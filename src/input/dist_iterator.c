@@ -158,7 +158,7 @@ ls_status lsi_dist_iterator_ready(const ls_dist_iterator *it, const char *what,
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "%s: the iterator is NULL", what);
     }
-    if (mode != NULL && !mode->cross && it->dataset->strategy->ops->kind != LSI_DEFAULT) {
+    if (mode != NULL && !mode->cross && !it->dataset->strategy->ops->is_default) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "%s: a distributed iterator has a part for every replica, "
                              "so that one replica cannot ask it; call it outside of the "

@@ -97,7 +97,7 @@ ls_status lsi_dist_create(const char *what, ls_strategy *s,
         return lsi_fail_memory(err, what, sizeof *dd);
     }
     // The default strategy has nobody to share with, whatever the options say.
-    opts = opts == NULL || s->ops->kind == LSI_DEFAULT ? &none : opts;
+    opts = opts == NULL || s->ops->is_default ? &none : opts;
     atomic_init(&dd->refs, 1);
     dd->strategy = ls_strategy_retain(s);
     dd->local = s->local > 0 ? s->local : 1;
@@ -118,8 +118,7 @@ ls_status lsi_dist_create(const char *what, ls_strategy *s,
 /* One replica in all has nobody to keep step with; several do not lose what is left. */
 static bool keeps_step(const ls_dist_dataset *dd)
 {
-    return dd->strategy->ops->kind == LSI_MIRRORED ||
-           dd->strategy->ops->kind == LSI_CENTRAL_STORAGE || dd->workers > 1;
+    return dd->strategy->ops->per_replica || dd->workers > 1;
 }
 
 ls_status lsi_dist_describe(ls_dist_dataset *dd, const ls_dataset *original,
@@ -197,7 +196,7 @@ static ls_status distribute(ls_dist_dataset *dd, ls_dataset *d, ls_error *err)
     ls_dataset *own = NULL;
     ls_status st = ls_dataset_status(d, err);
 
-    if (st == LS_OK && dd->strategy->ops->kind == LSI_DEFAULT) {
+    if (st == LS_OK && dd->strategy->ops->is_default) {
         dd->pipelines[0] = ls_dataset_retain(d);
         return lsi_dist_describe(dd, d, d->spec, err);
     }
@@ -230,8 +229,7 @@ ls_status(ls_strategy_distribute)(ls_strategy *s, ls_dataset *d,
     dd->place = place;
     dd->pipelines = lsi_alloc(1, sizeof(ls_dataset *));
     dd->npipelines = dd->pipelines != NULL ? 1 : 0;
-    if (opts != NULL && opts->replication != LS_PER_WORKER &&
-        s->ops->kind != LSI_DEFAULT) {
+    if (opts != NULL && opts->replication != LS_PER_WORKER && !s->ops->is_default) {
         st = lsi_fail_kind(err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
                            "distribute: batches are cut by the worker; an input per "
                            "replica (LS_PER_REPLICA_INPUT) takes "

@@ -12,7 +12,7 @@ static ls_status check_options(const ls_strategy *s, const ls_dist_dataset *dd,
                              "from_function: %d is no replication mode",
                              (int)opts->replication);
     }
-    if (alone && (s->ops->kind != LSI_MIRRORED || dd->workers > 1)) {
+    if (alone && (!s->ops->copies_variables || dd->workers > 1)) {
         return lsi_fail_kind(
             err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
             "from_function: an input a replica is for MirroredStrategy in "
@@ -97,7 +97,7 @@ ls_status(ls_strategy_distribute_from_function)(ls_strategy *s, ls_input_fn fn,
         return st;
     }
     dd->place = place;
-    if (opts != NULL && s->ops->kind != LSI_DEFAULT) {
+    if (opts != NULL && !s->ops->is_default) {
         st = check_options(s, dd, opts, err);
         n = opts->replication == LS_PER_REPLICA_INPUT ? dd->local : 1;
     }

@@ -184,7 +184,7 @@ static bool wait_for_all(ls_context *c, uint64_t why)
 /* All copies are one buffer; `alone`: and nobody else holds it. */
 static bool is_shared(const ls_variable *v, bool alone)
 {
-    if (v->kind != LSI_MIRRORED_VARIABLE) {
+    if (!v->ops->kept_equal) {
         return false;
     }
     for (int k = 1; k < v->components; k++) {
@@ -479,7 +479,7 @@ static bool sum_gradients(ls_context *c, ls_tensor **grads, size_t n, ls_tensor 
 /* A variable with one copy for all is updated by replica 0. */
 static bool one_copy(const ls_variable *v)
 {
-    return v->kind == LSI_AGGREGATING || v->kind == LSI_PLAIN;
+    return !v->ops->per_replica;
 }
 
 /* What is left in `rest` is summed, clipped and applied to this replica's copies. */

@@ -11,26 +11,6 @@ size_t lsi_optimizer_slot_count(const ls_optimizer *o)
     return n;
 }
 
-/* As many copies as the variable has, on the same devices. */
-static ls_status mirror(ls_variable *of, const ls_tensor *start,
-                        const ls_variable_options *opts, ls_variable **out, ls_error *err)
-{
-    ls_device **devices = lsi_alloc((size_t)of->components, sizeof(ls_device *));
-    ls_status st;
-
-    if (devices == NULL) {
-        return lsi_fail_memory(err, "a slot", sizeof(ls_device *));
-    }
-    for (int i = 0; i < of->components; i++) {
-        devices[i] = of->component[i]->device;
-    }
-    st = lsi_variable_distributed(
-        of->kind == LSI_AGGREGATING ? LSI_AGGREGATING : LSI_MIRRORED_VARIABLE,
-        of->strategy, devices, of->components, start, opts, out, err);
-    lsi_free(devices);
-    return st;
-}
-
 ls_status lsi_slot_like(void *user, ls_variable *of, const char *name, double initial,
                         ls_variable **out, ls_error *err)
 {
@@ -44,11 +24,11 @@ ls_status lsi_slot_like(void *user, ls_variable *of, const char *name, double in
     for (int64_t i = 0; st == LS_OK && initial != 0 && i < start->count; i++) {
         lsi_put(of->dtype, start->data, (size_t)i, initial); // nobody has seen it yet
     }
-    if (st == LS_OK && of->kind == LSI_PLAIN) {
-        st = lsi_variable_plain(start, &opts, name, of->device, NULL, out, err);
-    } else if (st == LS_OK) {
+    if (of->components > 0) {
         opts.synchronization = LS_SYNC_ON_WRITE;
-        st = mirror(of, start, &opts, out, err);
+    }
+    if (st == LS_OK) {
+        st = of->ops->create_like(of, start, &opts, out, err);
     }
     ls_tensor_release(start);
     return st;

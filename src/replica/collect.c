@@ -248,7 +248,7 @@ static bool fit(ls_context *c, const lsi_look *p, struct gather_attrs *a)
 static bool check_gather(ls_context *c, const ls_tensor *t, int *axis)
 {
     const bool from_end =
-        t->dtype == LS_I32 || ls_replica_strategy(c)->ops->kind == LSI_CENTRAL_STORAGE;
+        t->dtype == LS_I32 || ls_replica_strategy(c)->ops->combines_on_one_device;
     const int given = *axis;
     ls_error e = LS_ERROR_INIT;
 

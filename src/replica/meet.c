@@ -33,7 +33,7 @@ bool lsi_require_replica(ls_context *c, const char *what)
         return false;
     }
     if (r == NULL) { // a plain context: the default strategy's, in default mode
-        if (now == NULL || (!now->cross && now->strategy->ops->kind == LSI_DEFAULT)) {
+        if (now == NULL || (!now->cross && now->strategy->ops->is_default)) {
             return true;
         }
         (void)lsi_fail_kind(&e, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,

@@ -45,7 +45,7 @@ ls_strategy *ls_current_strategy(void)
 
 bool ls_has_strategy(void)
 {
-    return top != NULL && top->strategy->ops->kind != LSI_DEFAULT;
+    return top != NULL && !top->strategy->ops->is_default;
 }
 
 bool ls_in_cross_replica_context(void)
@@ -97,7 +97,7 @@ ls_status lsi_scope_visit(ls_strategy *s, lsi_mode *m, bool *pushed, ls_error *e
 {
     *pushed = false;
     if (!ls_has_strategy()) {
-        if (s->ops->kind == LSI_DEFAULT) {
+        if (s->ops->is_default) {
             return LS_OK;
         }
         *m = (lsi_mode){.strategy = s, .cross = true};

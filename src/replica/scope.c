@@ -176,7 +176,7 @@ static ls_status close_innermost(scope_kind kind, ls_error *err)
 
 static struct lsi_scope *find_strategy(const ls_strategy *s)
 {
-    const scope_kind kind = s->ops->kind == LSI_DEFAULT ? SCOPE_DEFAULT : SCOPE_STRATEGY;
+    const scope_kind kind = s->ops->is_default ? SCOPE_DEFAULT : SCOPE_STRATEGY;
 
     for (struct lsi_scope *at = innermost(); at != NULL; at = at->outer) {
         if (at->kind == kind && at->strategy == s) {
@@ -211,7 +211,7 @@ static ls_status enter(ls_strategy *s, bool set, ls_error *err)
     bool pushed = false;
     ls_status st;
 
-    if (s->ops->kind == LSI_DEFAULT) {
+    if (s->ops->is_default) {
         return enter_default(s, err);
     }
     st = lsi_scope_visit(s, &probe, &pushed, err);
@@ -304,7 +304,7 @@ ls_status ls_set_strategy(ls_strategy *s, ls_error *err)
                              "set_strategy: the scope of %s is open; leave it first",
                              ls_current_strategy()->ops->name);
     }
-    return s == NULL || s->ops->kind == LSI_DEFAULT ? LS_OK : enter(s, true, err);
+    return s == NULL || s->ops->is_default ? LS_OK : enter(s, true, err);
 }
 
 bool lsi_scope_mixed(void)

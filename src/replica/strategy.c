@@ -4,8 +4,8 @@
 #include <string.h>
 
 static const lsi_strategy_ops default_ops = {
-    .kind = LSI_DEFAULT,
     .name = "DefaultStrategy",
+    .is_default = true,
     .traits = {.should_checkpoint = true,
                .should_save_summary = true,
                .should_init = true},
@@ -117,14 +117,12 @@ ls_device *ls_strategy_worker_device(const ls_strategy *s, size_t i)
 
 size_t ls_strategy_parameter_devices(const ls_strategy *s)
 {
-    return s != NULL && s->ops->kind == LSI_CENTRAL_STORAGE
-               ? 1
-               : ls_strategy_worker_devices(s);
+    return s != NULL && s->ops->one_parameter_device ? 1 : ls_strategy_worker_devices(s);
 }
 
 ls_device *ls_strategy_parameter_device(const ls_strategy *s, size_t i)
 {
-    if (s != NULL && s->ops->kind == LSI_CENTRAL_STORAGE) {
+    if (s != NULL && s->ops->one_parameter_device) {
         return i == 0 ? s->parameter_device : NULL;
     }
     return ls_strategy_worker_device(s, i);
@@ -152,7 +150,7 @@ ls_status ls_strategy_update_config(const ls_strategy *s, ls_session_config *con
                              s == NULL ? "the strategy is NULL"
                                        : "start it from LS_SESSION_CONFIG_INIT");
     }
-    if (s->ops->kind != LSI_DEFAULT) { // sessions of one process share nothing
+    if (!s->ops->is_default) { // sessions of one process share nothing
         config->isolate_session_state = true;
         config->collective_leader = "";
         config->device_filters = 0;
@@ -170,7 +168,7 @@ ls_status ls_strategy_copy(ls_strategy *s, ls_strategy **out, ls_error *err)
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "copy: an argument is NULL");
     }
-    if (s->ops->kind == LSI_DEFAULT) {
+    if (s->ops->is_default) {
         return lsi_fail_kind(err, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
                              "copy: there is one default strategy only");
     }

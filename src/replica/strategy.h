@@ -8,16 +8,27 @@
 
 #include "lockstep/strategy.h"
 
-typedef enum lsi_strategy_kind {
-    LSI_DEFAULT,
-    LSI_ONE_DEVICE,
-    LSI_MIRRORED,
-    LSI_CENTRAL_STORAGE
-} lsi_strategy_kind;
-
+/* A kind of strategy: data that other layers ask for, and what it does its own way. */
 typedef struct lsi_strategy_ops {
-    lsi_strategy_kind kind;
-    const char *name; /* "MirroredStrategy" */
+    const char *name;          /* "MirroredStrategy" */
+    ls_strategy_traits traits; /* as programs ask for them; struct_size is not used */
+
+    /* The strategy in force where no other is: one replica, no devices of its own. */
+    bool is_default;
+
+    /* Values belong to replicas: they are wrapped, combined and dealt out per replica,
+     * also if there is one replica only. Else there is one value, used as it is. */
+    bool per_replica;
+
+    /* Every device has a copy of a variable, and an input of its own if asked for. */
+    bool copies_variables;
+
+    /* Variables live on the strategy's parameter device alone. */
+    bool one_parameter_device;
+
+    /* Values are combined on one device, in the order of replicas, unless the strategy
+     * was given other cross-device operations. */
+    bool combines_on_one_device;
 
     /*
      * Optional: creates a variable the strategy's way. The name has its scopes in front
@@ -26,7 +37,6 @@ typedef struct lsi_strategy_ops {
     ls_status (*create_variable)(ls_strategy *s, const ls_tensor *value,
                                  const ls_variable_options *opts, ls_variable **out,
                                  ls_error *err);
-    ls_strategy_traits traits; /* struct_size is not used */
 } lsi_strategy_ops;
 
 struct lsi_crew;

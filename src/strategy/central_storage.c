@@ -17,14 +17,16 @@ static ls_status create_variable(ls_strategy *s, const ls_tensor *value,
         return lsi_create_plain(s, value, &placed, out, err);
     }
     st = lsi_check_aggregation(opts, err);
-    return st == LS_OK ? lsi_variable_create_on(LSI_AGGREGATING, s, &device, 1, value,
-                                                opts, out, err)
+    return st == LS_OK ? lsi_variable_create_on(&lsi_aggregating_variable, s, &device, 1,
+                                                value, opts, out, err)
                        : st;
 }
 
 static const lsi_strategy_ops ops = {
-    .kind = LSI_CENTRAL_STORAGE,
     .name = "CentralStorageStrategy",
+    .per_replica = true,
+    .one_parameter_device = true,
+    .combines_on_one_device = true,
     .create_variable = create_variable,
     .traits = {.should_checkpoint = true,
                .should_save_summary = true,

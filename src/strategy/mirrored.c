@@ -66,17 +66,18 @@ static ls_status create_variable(ls_strategy *s, const ls_tensor *value,
         settled.synchronization = LS_SYNC_ON_WRITE;
     }
     devices = colocated_devices(&n);
-    st =
-        lsi_variable_create_on(on_read ? LSI_SYNC_ON_READ : LSI_MIRRORED_VARIABLE, s,
-                               devices != NULL ? devices : s->devices,
-                               devices != NULL ? n : s->local, value, &settled, out, err);
+    st = lsi_variable_create_on(
+        on_read ? &lsi_sync_on_read_variable : &lsi_mirrored_variable, s,
+        devices != NULL ? devices : s->devices, devices != NULL ? n : s->local, value,
+        &settled, out, err);
     lsi_free(devices);
     return st;
 }
 
 static const lsi_strategy_ops ops = {
-    .kind = LSI_MIRRORED,
     .name = "MirroredStrategy",
+    .per_replica = true,
+    .copies_variables = true,
     .create_variable = create_variable,
     .traits = {.should_checkpoint = true,
                .should_save_summary = true,

@@ -3,7 +3,6 @@
 #include "variable/variable.h"
 
 static const lsi_strategy_ops ops = {
-    .kind = LSI_ONE_DEVICE,
     .name = "OneDeviceStrategy",
     .traits = {.should_checkpoint = true,
                .should_save_summary = true,

@@ -33,7 +33,7 @@ ls_status ls_variable_clone(ls_variable *v, ls_variable **out, ls_error *err)
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "clone: %s is NULL",
                         v == NULL ? "the variable" : "out");
     }
-    if (v->kind != LSI_PLAIN && lsi_mode_now() != NULL &&
+    if (v->components > 0 && lsi_mode_now() != NULL &&
         ls_current_strategy() != v->strategy && ls_has_strategy()) {
         return lsi_wrong_strategy(v->strategy, "clone", err);
     }
@@ -44,22 +44,13 @@ ls_status ls_variable_clone(ls_variable *v, ls_variable **out, ls_error *err)
     opts.not_trainable = !v->trainable;
     opts.strict = v->strict;
     st = ls_variable_value(ls_variable_component(v, 0), &value, err);
-    if (st == LS_OK && v->kind == LSI_PLAIN) {
+    if (st == LS_OK && v->components == 0) {
         st = lsi_variable_plain(value, &opts, v->name, v->device, NULL, &copy, err);
         if (st == LS_OK) {
             copy->strategy = ls_strategy_retain(v->strategy);
         }
     } else if (st == LS_OK) {
-        ls_device **devices = lsi_alloc((size_t)v->components, sizeof(ls_device *));
-
-        for (int i = 0; devices != NULL && i < v->components; i++) {
-            devices[i] = v->component[i]->device;
-        }
-        st = devices == NULL
-                 ? lsi_fail_memory(err, "a variable", sizeof *v)
-                 : lsi_variable_distributed(v->kind, v->strategy, devices, v->components,
-                                            value, &opts, &copy, err);
-        lsi_free(devices);
+        st = lsi_variable_distributed_like(v->ops, v, value, &opts, &copy, err);
         for (int i = 1; i < v->components && st == LS_OK && copy != NULL; i++) {
             st = v->component[i]->buffer == v->component[0]->buffer
                      ? LS_OK

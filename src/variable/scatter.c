@@ -87,8 +87,8 @@ static bool fits(const ls_variable *v, const ls_tensor *indices, const ls_tensor
     return true;
 }
 
-static ls_tensor *check(ls_context *c, const ls_variable *v, ls_scatter_op op,
-                        const ls_tensor *indices, const ls_tensor *updates)
+static ls_tensor *check_rows(ls_context *c, const ls_variable *v, ls_scatter_op op,
+                             const ls_tensor *indices, const ls_tensor *updates)
 {
     char shape[128];
 
@@ -128,19 +128,21 @@ static ls_tensor *check(ls_context *c, const ls_variable *v, ls_scatter_op op,
     return NULL;
 }
 
-/*
- * Changes rows of a plain variable; returns its new value if it is to be `read`: a view
- * of it, which keeps the next scatter from changing it in place.
- */
-static ls_tensor *scatter_plain(ls_context *c, ls_variable *v, ls_scatter_op op,
-                                ls_tensor *indices, ls_tensor *updates, bool read)
+void lsi_scatter_check(ls_context *c, const ls_variable *v, ls_scatter_op op,
+                       const ls_tensor *indices, const ls_tensor *updates)
+{
+    (void)check_rows(c, v, op, indices, updates);
+}
+
+ls_tensor *lsi_scatter_plain(ls_context *c, ls_variable *v, ls_scatter_op op,
+                             ls_tensor *indices, ls_tensor *updates, bool read)
 {
     ls_error e = LS_ERROR_INIT;
     size_t size, row_bytes;
     int64_t width;
     lsi_write w;
 
-    (void)check(c, v, op, indices, updates);
+    (void)check_rows(c, v, op, indices, updates);
     if (lsi_failed(c)) {
         return NULL;
     }
@@ -161,177 +163,17 @@ static ls_tensor *scatter_plain(ls_context *c, ls_variable *v, ls_scatter_op op,
     return read ? lsi_variable_peek(c, v) : NULL;
 }
 
-/* ---- distributed variables ---- */
-
-static bool refuse(ls_context *c, const ls_variable *v, const char *why)
+ls_tensor *lsi_scatter_refused(ls_context *c, const ls_variable *v, const char *why)
 {
     ls_error e = LS_ERROR_INIT;
 
     (void)lsi_fail_kind(&e, LS_UNIMPLEMENTED, LS_KIND_RUNTIME, "scatter: '%s' %s",
                         v->name, why);
-    (void)lsi_context_error(c, &e);
-    return false;
+    return lsi_context_error(c, &e);
 }
 
-/* Which combinations there are at all. */
-static bool allowed(ls_context *c, const ls_variable *v, ls_scatter_op op)
-{
-    const bool sums = op == LS_SCATTER_ADD || op == LS_SCATTER_SUB ||
-                      op == LS_SCATTER_MUL || op == LS_SCATTER_DIV;
-
-    if (v->kind == LSI_SYNC_ON_READ) {
-        return refuse(c, v, "is ON_READ: rows of it cannot be changed");
-    }
-    if (v->kind == LSI_MIRRORED_VARIABLE && !sums &&
-        (v->aggregation == LS_AGGREGATE_SUM || v->aggregation == LS_AGGREGATE_MEAN)) {
-        return refuse(c, v,
-                      "is aggregated by SUM or MEAN, which min, max and update are "
-                      "not defined for");
-    }
-    return true;
-}
-
-/* What a replica shows to the others. */
-struct rows {
-    const ls_variable *variable;
-    ls_scatter_op op;
-    ls_tensor *indices;
-    ls_tensor *updates;
-};
-
-/* All change the same variable in the same way. */
-static bool agree(ls_context *c, const lsi_offers *o)
-{
-    const struct rows *first = o->all[0];
-
-    for (int r = 1; r < o->n; r++) {
-        const struct rows *other = o->all[r];
-
-        if (other->variable != first->variable || other->op != first->op) {
-            (void)ls_context_fail(c, LS_INVALID_ARGUMENT,
-                                  "scatter: replica 0 changes '%s' by operation %d, "
-                                  "replica %d '%s' by %d; every replica makes the same "
-                                  "calls in the same order",
-                                  first->variable->name, (int)first->op, r,
-                                  other->variable->name, (int)other->op);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* The rows of all replicas after each other, whatever the shapes of their indices. */
-static bool join_rows(ls_context *c, const ls_variable *v, const lsi_offers *o,
-                      ls_tensor **indices, ls_tensor **updates)
-{
-    ls_shape shape = v->shape, list = LS_SHAPE(0);
-    int64_t *to;
-    char *at;
-
-    for (int r = 0; r < o->n; r++) {
-        list.dims[0] += ((const struct rows *)o->all[r])->indices->count;
-    }
-    shape.dims[0] = list.dims[0];
-    *indices = lsi_context_tensor(c, LS_I64, &list);
-    *updates = lsi_context_tensor(c, v->dtype, &shape);
-    if (lsi_failed(c)) {
-        return false;
-    }
-    to = (*indices)->data;
-    at = (*updates)->data;
-    for (int r = 0; r < o->n; r++) {
-        const struct rows *theirs = o->all[r];
-        const size_t bytes = (size_t)theirs->updates->count * ls_dtype_size(v->dtype);
-
-        for (int64_t i = 0; i < theirs->indices->count; i++) {
-            *to++ = lsi_index_at(theirs->indices, i);
-        }
-        if (bytes > 0) {
-            memcpy(at, theirs->updates->data, bytes);
-            at += bytes;
-        }
-    }
-    return true;
-}
-
-/* What replicas write, one after the other; or replica 0's alone. */
-static bool gather_rows(ls_context *c, const ls_variable *v, ls_scatter_op op,
-                        ls_tensor **indices, ls_tensor **updates)
-{
-    struct rows *mine;
-    const struct rows *first;
-    lsi_offers o;
-
-    (void)check(c, v, op, *indices, *updates); // each its own: the others trust it
-    mine = lsi_failed(c) ? NULL : lsi_show_room(c, sizeof *mine);
-    if (mine == NULL || !lsi_show_tensor(c, *indices) || !lsi_show_tensor(c, *updates)) {
-        return false;
-    }
-    *mine = (struct rows){v, op, *indices, *updates};
-    if (!lsi_offers_meet(c, "scatter", 0, mine, &o) || !agree(c, &o)) {
-        return false;
-    }
-    if (v->aggregation == LS_AGGREGATE_ONLY_FIRST_REPLICA) {
-        first = o.all[0];
-        *indices = first->indices;
-        *updates = first->updates;
-        return true;
-    }
-    if (!join_rows(c, v, &o, indices, updates)) {
-        return false;
-    }
-    if (v->aggregation == LS_AGGREGATE_MEAN) {
-        *updates = (ls_div)(c, *updates, lsi_scalar(c, v->dtype, o.n));
-    }
-    return !lsi_failed(c);
-}
-
-static ls_tensor *scatter_all(ls_context *c, ls_variable *v, ls_scatter_op op,
-                              ls_tensor *indices, ls_tensor *updates, bool read)
-{
-    for (int i = 0; i < v->components && !lsi_failed(c); i++) {
-        (void)scatter_plain(c, v->component[i], op, indices, updates, false);
-    }
-    return lsi_failed(c) || !read ? NULL : lsi_variable_aggregate(c, v);
-}
-
-static ls_tensor *scatter_distributed(ls_context *c, ls_variable *v, ls_scatter_op op,
-                                      ls_tensor *indices, ls_tensor *updates, bool read)
-{
-    const lsi_mode *now = lsi_mode_now();
-    ls_error e = LS_ERROR_INIT;
-    ls_variable *here = lsi_variable_here(v, "scatter", &e);
-
-    if (e.code != LS_OK) {
-        return lsi_context_error(c, &e);
-    }
-    if (!allowed(c, v, op)) {
-        return NULL;
-    }
-    if (v->kind == LSI_AGGREGATING) { // straight to the one there is, by each in turn
-        ls_tensor *t;
-
-        lsi_mutex_lock(&v->lock);
-        t = scatter_plain(c, here, op, indices, updates, read);
-        lsi_mutex_unlock(&v->lock);
-        return t;
-    }
-    if (here == NULL) {
-        return scatter_all(c, v, op, indices, updates, read);
-    }
-    if (lsi_update_id() >= 0 || now == NULL || now->cross ||
-        v->aggregation == LS_AGGREGATE_NONE) {
-        return scatter_plain(c, here, op, indices, updates, read);
-    }
-    c = now->context; // whatever context the call was given: this is the replica
-    if (lsi_replica_peers(c) > 1 && !gather_rows(c, v, op, &indices, &updates)) {
-        return NULL;
-    }
-    return scatter_plain(c, here, op, indices, updates, read);
-}
-
-static ls_tensor *scatter(ls_context *c, ls_variable *v, ls_scatter_op op,
-                          ls_tensor *indices, ls_tensor *updates, bool read)
+static ls_tensor *scatter_rows(ls_context *c, ls_variable *v, ls_scatter_op op,
+                               ls_tensor *indices, ls_tensor *updates, bool read)
 {
     ls_tensor *t;
     uint16_t recording;
@@ -346,9 +188,7 @@ static ls_tensor *scatter(ls_context *c, ls_variable *v, ls_scatter_op op,
     c->recording = 0; // an assignment is no part of a gradient
     indices = lsi_dense(c, indices);
     updates = lsi_dense(c, updates);
-    t = lsi_failed(c)          ? NULL
-        : v->kind == LSI_PLAIN ? scatter_plain(c, v, op, indices, updates, read)
-                               : scatter_distributed(c, v, op, indices, updates, read);
+    t = lsi_failed(c) ? NULL : v->ops->scatter(c, v, op, indices, updates, read);
     c->recording = recording;
     return t;
 }
@@ -356,11 +196,11 @@ static ls_tensor *scatter(ls_context *c, ls_variable *v, ls_scatter_op op,
 ls_tensor *(ls_variable_scatter)(ls_context *c, ls_variable *v, ls_scatter_op op,
                                  ls_tensor *indices, ls_tensor *updates)
 {
-    return scatter(c, v, op, indices, updates, true);
+    return scatter_rows(c, v, op, indices, updates, true);
 }
 
 void(ls_variable_scatter_in_place)(ls_context *c, ls_variable *v, ls_scatter_op op,
                                    ls_tensor *indices, ls_tensor *updates)
 {
-    (void)scatter(c, v, op, indices, updates, false);
+    (void)scatter_rows(c, v, op, indices, updates, false);
 }

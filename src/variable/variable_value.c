@@ -95,14 +95,10 @@ size_t ls_variable_text(ls_variable *v, char *buf, size_t size)
         n = snprintf(buf, size, "None");
         return n > 0 ? (size_t)n : 0;
     }
-    if (v->kind == LSI_PLAIN) {
-        return plain_text(v, buf, size);
+    if (v->ops->name == NULL) {
+        return plain_text(ls_variable_component(v, 0), buf, size);
     }
-    if (v->kind == LSI_AGGREGATING) {
-        return plain_text(v->component[0], buf, size);
-    }
-    n = snprintf(buf, size, "%s:{\n",
-                 v->kind == LSI_SYNC_ON_READ ? "SyncOnReadVariable" : "MirroredVariable");
+    n = snprintf(buf, size, "%s:{\n", v->ops->name);
     length = n > 0 ? (size_t)n : 0;
     for (int i = 0; i < v->components; i++) {
         const bool room = length < size;

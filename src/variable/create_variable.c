@@ -1,8 +1,125 @@
-/* Creating variables with one copy and with a copy on each of several devices. */
+/*
+ * Creating variables: creators first, the strategy last; one copy, or a copy on each of
+ * several devices.
+ */
 #include "variable/variable.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* A variable without elements or components; NULL: err says why. */
+ls_variable *lsi_variable_new(const lsi_variable_ops *ops, const ls_tensor *value,
+                              const ls_variable_options *opts, const char *name,
+                              ls_device *device, ls_error *err)
+{
+    ls_variable *v = lsi_alloc(1, sizeof *v);
+    char *copy = v == NULL ? NULL : lsi_strdup(name);
+
+    if (copy == NULL) {
+        lsi_free(v);
+        (void)lsi_fail_memory(err, "a variable", sizeof *v);
+        return NULL;
+    }
+    atomic_init(&v->refs, 1);
+    lsi_mutex_init(&v->lock);
+    v->ops = ops;
+    v->name = copy;
+    v->dtype = (ls_dtype)value->dtype;
+    v->shape = ls_tensor_shape(value);
+    v->count = value->count;
+    v->synchronization = opts->synchronization;
+    v->aggregation = opts->aggregation;
+    v->strict = opts->strict;
+    v->trainable = !opts->not_trainable &&
+                   (opts->trainable || opts->synchronization != LS_SYNC_ON_READ);
+    v->device = device;
+    v->runtime = ls_runtime_retain(device->runtime);
+    return v;
+}
+
+/* ---- creators first, the strategy last ---- */
+
+struct ls_creator_next {
+    struct lsi_scope *creator; // NULL: the strategy's turn
+    lsi_copy_maker make;       // a copy, not a variable: who makes it at the end
+    void *arg;
+};
+
+static ls_status create_here(const ls_tensor *value, const ls_variable_options *opts,
+                             ls_variable **out, ls_error *err)
+{
+    ls_strategy *s = ls_current_strategy();
+    ls_variable_options named = *opts;
+    char *name;
+    ls_status st;
+
+    if (lsi_scope_mixed()) {
+        return lsi_fail_kind(err, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
+                             "variable: mixing different strategies: the scope of the "
+                             "default one is open below that of %s",
+                             s->ops->name);
+    }
+    name = lsi_scoped_name(opts->name != NULL ? opts->name : "Variable");
+    if (name == NULL) {
+        return lsi_fail_memory(err, "a name", 1);
+    }
+    named.name = name;
+    st = s->ops->create_variable != NULL
+             ? s->ops->create_variable(s, value, &named, out, err)
+             : lsi_create_plain(s, value, &named, out, err);
+    lsi_free(name);
+    return st;
+}
+
+ls_status ls_creator_call(const ls_creator_next *next, const ls_tensor *value,
+                          const ls_variable_options *opts, ls_variable **out,
+                          ls_error *err)
+{
+    static const ls_variable_options defaults = LS_VARIABLE_OPTIONS_INIT;
+
+    if (value == NULL || out == NULL) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "variable: %s is NULL",
+                        value == NULL ? "the initial value" : "out");
+    }
+    if (opts == NULL) {
+        opts = &defaults;
+    }
+    if (opts->struct_size < sizeof *opts) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "variable: start the options from LS_VARIABLE_OPTIONS_INIT");
+    }
+    if (next != NULL && next->creator != NULL) {
+        const ls_creator_next rest = {lsi_creator_outer(next->creator), next->make,
+                                      next->arg};
+        void *user = NULL;
+        ls_creator_fn fn = lsi_creator_fn(next->creator, &user);
+
+        return fn(&rest, value, opts, user, out, err);
+    }
+    if (next != NULL && next->make != NULL) {
+        return next->make(next->arg, value, opts, out, err);
+    }
+    return create_here(value, opts, out, err);
+}
+
+ls_status lsi_creator_copy(const ls_tensor *value, const ls_variable_options *opts,
+                           lsi_copy_maker make, void *arg, ls_variable **out,
+                           ls_error *err)
+{
+    const ls_creator_next first = {lsi_scope_creator_outside(), make, arg};
+
+    return ls_creator_call(&first, value, opts, out, err);
+}
+
+ls_status ls_variable_create(const ls_tensor *value, const ls_variable_options *opts,
+                             ls_variable **out, ls_error *err)
+{
+    const ls_creator_next first = {lsi_scope_creator(), NULL, NULL};
+
+    return ls_creator_call(&first, value, opts, out, err);
+}
+
+/* ---- one copy ---- */
 
 /* The device of a variable with one copy: asked for, of the scope, of the strategy. */
 static ls_device *device_for(const ls_strategy *s, const ls_tensor *value,
@@ -30,7 +147,7 @@ static ls_status make_plain(void *arg, const ls_tensor *value,
                                       NULL, &v, err);
 
     if (st == LS_OK) {
-        v->strategy = s->ops->kind == LSI_DEFAULT ? NULL : ls_strategy_retain(s);
+        v->strategy = s->ops->is_default ? NULL : ls_strategy_retain(s);
         *out = v;
     }
     return st;
@@ -42,6 +159,8 @@ ls_status lsi_create_plain(ls_strategy *s, const ls_tensor *value,
 {
     return lsi_creator_copy(value, opts, make_plain, s, out, err);
 }
+
+/* ---- a copy on each device ---- */
 
 /* "name", "name/replica_1", ...: yours to lsi_free(). */
 static char *copy_name(const char *name, int i)
@@ -78,7 +197,7 @@ static ls_status make_copy(void *arg, const ls_tensor *value,
 /* A creator may hand out what it likes; a copy is a variable like the first. */
 static ls_status check_copy(const ls_variable *copy, const struct copy *k, ls_error *err)
 {
-    const bool plain = copy->kind == LSI_PLAIN && copy->container == NULL &&
+    const bool plain = copy->components == 0 && copy->container == NULL &&
                        copy->strategy == NULL && copy->device == k->device;
 
     if (plain && (k->first == NULL || (copy->dtype == k->first->dtype &&
@@ -147,38 +266,22 @@ static ls_status add_copies(ls_variable *v, ls_device *const *devices,
     return st;
 }
 
-ls_status lsi_variable_distributed(lsi_variable_kind kind, ls_strategy *s,
+ls_status lsi_variable_distributed(const lsi_variable_ops *ops, ls_strategy *s,
                                    ls_device *const *devices, int n,
                                    const ls_tensor *value,
                                    const ls_variable_options *opts, ls_variable **out,
                                    ls_error *err)
 {
-    ls_variable *v = lsi_alloc(1, sizeof *v);
+    ls_variable *v = lsi_variable_new(ops, value, opts, opts->name, devices[0], err);
     ls_status st;
 
     if (v == NULL) {
-        return lsi_fail_memory(err, "a variable", sizeof *v);
+        return LS_RESOURCE_EXHAUSTED;
     }
-    atomic_init(&v->refs, 1);
-    v->kind = kind;
-    if (kind == LSI_AGGREGATING) {
-        lsi_mutex_init(&v->lock);
-    }
-    v->dtype = (ls_dtype)value->dtype;
-    v->shape = ls_tensor_shape(value);
-    v->count = value->count;
-    v->synchronization = opts->synchronization;
-    v->aggregation = opts->aggregation;
-    v->strict = opts->strict;
-    v->trainable = !opts->not_trainable &&
-                   (opts->trainable || opts->synchronization != LS_SYNC_ON_READ);
     v->strategy = ls_strategy_retain(s);
-    v->device = devices[0];
-    v->runtime = ls_runtime_retain(v->device->runtime);
-    v->name = lsi_strdup(opts->name);
     v->component = lsi_alloc((size_t)n, sizeof(ls_variable *));
-    if (v->name == NULL || v->component == NULL) {
-        st = lsi_fail_memory(err, "a variable", sizeof *v);
+    if (v->component == NULL) {
+        st = lsi_fail_memory(err, "a variable", (size_t)n * sizeof(ls_variable *));
     } else {
         v->components = n;
         st = add_copies(v, devices, value, opts, err);
@@ -189,6 +292,26 @@ ls_status lsi_variable_distributed(lsi_variable_kind kind, ls_strategy *s,
     }
     *out = v;
     return LS_OK;
+}
+
+ls_status lsi_variable_distributed_like(const lsi_variable_ops *ops,
+                                        const ls_variable *like, const ls_tensor *value,
+                                        const ls_variable_options *opts,
+                                        ls_variable **out, ls_error *err)
+{
+    ls_device **devices = lsi_alloc((size_t)like->components, sizeof(ls_device *));
+    ls_status st;
+
+    if (devices == NULL) {
+        return lsi_fail_memory(err, "a variable", sizeof *like);
+    }
+    for (int i = 0; i < like->components; i++) {
+        devices[i] = like->component[i]->device;
+    }
+    st = lsi_variable_distributed(ops, like->strategy, devices, like->components, value,
+                                  opts, out, err);
+    lsi_free(devices);
+    return st;
 }
 
 ls_status lsi_check_aggregation(const ls_variable_options *opts, ls_error *err)
@@ -205,7 +328,7 @@ ls_status lsi_check_aggregation(const ls_variable_options *opts, ls_error *err)
 
 /* The arguments of lsi_variable_distributed(). */
 struct order {
-    lsi_variable_kind kind;
+    const lsi_variable_ops *ops;
     ls_strategy *strategy;
     ls_device *const *devices;
     int n;
@@ -217,19 +340,19 @@ static ls_status create_distributed(void *arg, void **out, ls_error *err)
 {
     const struct order *o = arg;
     ls_variable *v = NULL;
-    const ls_status st = lsi_variable_distributed(o->kind, o->strategy, o->devices, o->n,
+    const ls_status st = lsi_variable_distributed(o->ops, o->strategy, o->devices, o->n,
                                                   o->value, o->opts, &v, err);
 
     *out = v;
     return st;
 }
 
-ls_status lsi_variable_create_on(lsi_variable_kind kind, ls_strategy *s,
+ls_status lsi_variable_create_on(const lsi_variable_ops *ops, ls_strategy *s,
                                  ls_device *const *devices, int n, const ls_tensor *value,
                                  const ls_variable_options *opts, ls_variable **out,
                                  ls_error *err)
 {
-    struct order o = {kind, s, devices, n, value, opts};
+    struct order o = {ops, s, devices, n, value, opts};
     const lsi_mode *now = lsi_mode_now();
     void *v = NULL;
     ls_status st;

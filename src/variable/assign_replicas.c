@@ -1,0 +1,157 @@
+/*
+ * Assignments that all replicas make together: what each of them writes is combined into
+ * one value by the variable's aggregation.
+ */
+#include "variable/variable.h"
+
+typedef enum offer_kind { OFFER_TENSOR, OFFER_LITERAL, OFFER_MIRRORED } offer_kind;
+
+/* What a replica shows to the others. */
+struct offer {
+    offer_kind kind;
+    const ls_variable *variable;
+    ls_tensor *tensor; /* the one it stands for: the same on all: one object */
+    const ls_value *literal;
+};
+
+/* All replicas write the same variable. */
+static bool agree(ls_context *c, ls_assign_op op, const lsi_offers *o)
+{
+    const struct offer *first = o->all[0];
+
+    for (int r = 1; r < o->n; r++) {
+        const struct offer *other = o->all[r];
+
+        if (first->variable != other->variable) {
+            (void)ls_context_fail(c, LS_INVALID_ARGUMENT,
+                                  "%s: replica 0 writes '%s', replica %d '%s'; every "
+                                  "replica makes the same calls in the same order",
+                                  lsi_assign_names[op], first->variable->name, r,
+                                  other->variable->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool same_everywhere(const lsi_offers *o)
+{
+    const struct offer *first = o->all[0];
+
+    for (int r = 1; r < o->n; r++) {
+        const struct offer *other = o->all[r];
+
+        if (first->kind != other->kind) {
+            return false;
+        }
+        if (first->kind == OFFER_LITERAL
+                ? !ls_value_same(first->literal, other->literal)
+                : first->kind == OFFER_TENSOR && first->tensor != other->tensor) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool all_zero(const ls_tensor *t)
+{
+    for (int64_t i = 0; i < t->count; i++) {
+        if (lsi_element(t, i) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One value on all replicas: used as it is, but it cannot be summed. */
+static ls_tensor *use_same(ls_context *c, const ls_variable *v, ls_assign_op op,
+                           ls_tensor *t, bool mirrored)
+{
+    if (v->aggregation != LS_AGGREGATE_SUM || t == NULL) {
+        return t;
+    }
+    if (mirrored) {
+        return lsi_assign_refused(
+            c, LS_INVALID_ARGUMENT, LS_KIND_ASSERT, lsi_assign_names[op], v,
+            "sums what replicas write; a Mirrored value is one value already");
+    }
+    if (t->values == NULL && all_zero(t)) {
+        return t;
+    }
+    return lsi_assign_refused(
+        c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, lsi_assign_names[op], v,
+        "sums what replicas write, and all of them write one and the same value; "
+        "give each its own, or use MEAN");
+}
+
+static ls_tensor *reduce_written(ls_context *c, const ls_variable *v, ls_tensor *t)
+{
+    const uint16_t recording = c->recording;
+    const ls_reduce op = v->aggregation == LS_AGGREGATE_MEAN ? LS_MEAN : LS_SUM;
+
+    c->recording = 0;
+    t = (ls_all_reduce)(c, op, t);
+    c->recording = recording;
+    return t;
+}
+
+static void release_literal(void *v)
+{
+    ls_value_release(v);
+}
+
+/* What this replica writes, kept for the others; NULL: the context has failed. */
+static struct offer *make_offer(ls_context *c, const ls_variable *v, const lsi_source *s,
+                                ls_tensor *t)
+{
+    struct offer *mine = t == NULL ? NULL : lsi_show_room(c, sizeof *mine);
+    const bool whole = s->tensor == NULL && s->value != NULL;
+
+    if (mine == NULL) {
+        return NULL;
+    }
+    mine->variable = v;
+    mine->kind = OFFER_TENSOR;
+    if (whole && lsi_value_is_literal(s->value)) {
+        ls_value *literal = ls_value_retain((ls_value *)s->value); // NOLINT: kept only
+
+        mine->kind = OFFER_LITERAL;
+        mine->literal = literal;
+        return lsi_context_keep(c, literal, release_literal) ? mine : NULL;
+    }
+    if (whole && s->value->kind == LS_VALUE_MIRRORED) {
+        mine->kind = OFFER_MIRRORED;
+    }
+    mine->tensor = lsi_tensor_origin(t);
+    return lsi_show_tensor(c, mine->tensor) ? mine : NULL;
+}
+
+ls_tensor *lsi_assign_aggregate(ls_context *c, ls_variable *v, ls_assign_op op,
+                                const lsi_source *s)
+{
+    ls_tensor *t = lsi_source_tensor(c, v, op, s, (size_t)lsi_replica_of(c)->index);
+    struct offer *mine = NULL;
+    const struct offer *first;
+    lsi_offers o;
+
+    // One component for all is given the mean in its own dtype, which would hide another.
+    if (v->ops->per_replica || lsi_variable_takes(c, v, op, t)) {
+        mine = make_offer(c, v, s, t);
+    }
+    if (mine == NULL ||
+        !lsi_offers_meet(c, lsi_assign_names[op], (uint64_t)v->aggregation, mine, &o) ||
+        !agree(c, op, &o)) {
+        return NULL;
+    }
+    first = o.all[0];
+    if (same_everywhere(&o)) {
+        t = use_same(c, v, op, t, first->kind == OFFER_MIRRORED);
+    } else if (v->aggregation != LS_AGGREGATE_ONLY_FIRST_REPLICA) {
+        t = reduce_written(c, v, t);
+    } else if (first->kind == OFFER_LITERAL) {
+        t = lsi_literal_like(c, v, lsi_assign_names[op], first->literal);
+    } else {
+        t = lsi_context_alias(c, first->tensor);
+    }
+    return lsi_failed(c) ? NULL : t;
+}
