@@ -50,7 +50,7 @@ static ls_status call(ls_strategy *s, ls_variable *component, ls_device *device,
         c->own.stream = LSI_STREAM_UPDATE;
         c->own.position = draws->begin;
         mode.context = c;
-        mode.frame = now != NULL ? now->frame : NULL;
+        mode.run = now != NULL ? now->run : NULL;
         lsi_mode_push(&mode);
         former = lsi_update_id_set(i);
         guard.what = "the function of an update";

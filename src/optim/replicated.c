@@ -43,9 +43,9 @@ struct shown {
     const void **from; /* two a replica */
 };
 
-static const struct shown *shown_by(const lsi_offers *m, int r)
+static const struct shown *shown_by(const lsi_meeting *m, int r)
 {
-    return m->all[r];
+    return lsi_meeting_peer(m, r);
 }
 
 /* 0: missing, 1: dense, 2: sparse. */
@@ -100,7 +100,7 @@ static struct shown *show(ls_context *c, const ls_optimizer *o, ls_tensor *const
         return (struct shown *)(void *)ls_context_fail(
             c, LS_INVALID_ARGUMENT, "%s: %zu variables are too many", o->name, n);
     }
-    s = lsi_show_room(c, bytes);
+    s = lsi_meeting_room(c, bytes);
     if (s == NULL) {
         return NULL;
     }
@@ -155,7 +155,7 @@ static void tell_difference(ls_context *c, const struct shown *a, int r,
         kinds[kind_of(b->grads[i])]);
 }
 
-static bool agree(ls_context *c, const lsi_offers *m)
+static bool agree(ls_context *c, const lsi_meeting *m)
 {
     const struct shown *first = shown_by(m, 0);
 
@@ -169,14 +169,6 @@ static bool agree(ls_context *c, const lsi_offers *m)
         }
     }
     return true;
-}
-
-/* Waits for everybody without looking at what they show. */
-static bool wait_for_all(ls_context *c, uint64_t why)
-{
-    lsi_offers nothing;
-
-    return lsi_offers_meet(c, "apply_gradients", why, NULL, &nothing);
 }
 
 /* ---- what replica 0 decides ---- */
@@ -276,7 +268,7 @@ static ls_status plan(ls_optimizer *o, struct shown *mine, ls_error *err)
 /* ---- updating together ---- */
 
 /* The gradients of all replicas for variable i, from element `begin` on. */
-static void point_at(const lsi_offers *m, size_t i, size_t offset, const void **from)
+static void point_at(const lsi_meeting *m, size_t i, size_t offset, const void **from)
 {
     for (int r = 0; r < m->n; r++) {
         from[r] = (const char *)shown_by(m, r)->grads[i]->data + offset;
@@ -284,7 +276,7 @@ static void point_at(const lsi_offers *m, size_t i, size_t offset, const void **
 }
 
 /* This replica's share of the sums that a norm is asked of. */
-static void sum_shares(const lsi_offers *m, int index, struct shown *mine)
+static void sum_shares(const lsi_meeting *m, int index, struct shown *mine)
 {
     const struct shown *first = shown_by(m, 0);
 
@@ -307,7 +299,7 @@ static void sum_shares(const lsi_offers *m, int index, struct shown *mine)
 }
 
 /* The norms of every n-th sum: the replicas take them in turn. */
-static void take_norms(ls_context *c, const lsi_offers *m, int index,
+static void take_norms(ls_context *c, const lsi_meeting *m, int index,
                        const struct shown *mine)
 {
     const struct shown *first = shown_by(m, 0);
@@ -341,7 +333,7 @@ static double global_factor(const ls_optimizer *o, const struct shown *first)
     return limit > 0 ? lsi_global_factor(sqrt(sum), limit) : 1;
 }
 
-static void update_share(const ls_optimizer *o, const lsi_offers *m, int index,
+static void update_share(const ls_optimizer *o, const lsi_meeting *m, int index,
                          const struct shown *mine, const lsi_slots *slots, size_t i,
                          double factor)
 {
@@ -376,7 +368,7 @@ static void update_share(const ls_optimizer *o, const lsi_offers *m, int index,
  * Fills this replica's share and takes a reference to what all fill. False: the context
  * has failed.
  */
-static bool update_together(ls_context *c, const ls_optimizer *o, const lsi_offers *m,
+static bool update_together(ls_context *c, const ls_optimizer *o, const lsi_meeting *m,
                             int index, struct shown *mine)
 {
     const struct shown *first = shown_by(m, 0);
@@ -385,11 +377,11 @@ static bool update_together(ls_context *c, const ls_optimizer *o, const lsi_offe
 
     if (first->has_norms) {
         sum_shares(m, index, mine);
-        if (!wait_for_all(c, 3)) {
+        if (!lsi_meeting_wait(c, "apply_gradients", 3)) {
             return false;
         }
         take_norms(c, m, index, mine);
-        if (lsi_failed(c) || !wait_for_all(c, 4)) {
+        if (lsi_failed(c) || !lsi_meeting_wait(c, "apply_gradients", 4)) {
             return false;
         }
     }
@@ -503,7 +495,8 @@ static void update_apart(ls_context *c, ls_optimizer *o, const lsi_optimizer_tur
 }
 
 /* Everybody has come. */
-static void apply(ls_context *c, ls_optimizer *o, const lsi_offers *m, struct shown *mine)
+static void apply(ls_context *c, ls_optimizer *o, const lsi_meeting *m,
+                  struct shown *mine)
 {
     const int index = lsi_replica_of(c)->index;
     const struct shown *first = shown_by(m, 0);
@@ -515,7 +508,8 @@ static void apply(ls_context *c, ls_optimizer *o, const lsi_offers *m, struct sh
         (void)lsi_context_error(c, &e);
         return; // whoever waits is told by the end of this replica
     }
-    if (!wait_for_all(c, 1) || !update_together(c, o, m, index, mine)) {
+    if (!lsi_meeting_wait(c, "apply_gradients", 1) ||
+        !update_together(c, o, m, index, mine)) {
         return;
     }
     for (size_t i = 0; i < mine->n; i++) {
@@ -529,7 +523,7 @@ static void apply(ls_context *c, ls_optimizer *o, const lsi_offers *m, struct sh
         lsi_optimizer_advance(o);
     }
     whole = !lsi_failed(c);
-    if (whole && !wait_for_all(c, 2)) {
+    if (whole && !lsi_meeting_wait(c, "apply_gradients", 2)) {
         whole = false;
         o->iterations -= index == 0;
     }
@@ -544,16 +538,20 @@ void lsi_optimizer_apply_replicated(ls_context *c, ls_optimizer *o, ls_tensor **
 {
     const uint16_t recording = c->recording;
     struct shown *mine;
-    lsi_offers m;
+    lsi_meeting m;
 
     if (o->shared.keras3) {
         lsi_clip(c, o, grads, n);
     }
     mine = lsi_failed(c) ? NULL : show(c, o, grads, vars, n);
-    if (mine != NULL && lsi_offers_meet(c, "apply_gradients", 0, mine, &m) &&
+    if (mine == NULL) {
+        return;
+    }
+    if (lsi_meeting_open(c, "apply_gradients", 0, mine, LSI_UNTIL_RUN_ENDS, &m) &&
         agree(c, &m)) {
         c->recording = 0;
         apply(c, o, &m, mine);
         c->recording = recording;
     }
+    lsi_meeting_close(&m);
 }

@@ -3,7 +3,7 @@
  * ones, by canonical name and order. A variable is an object of a higher layer: this file
  * knows how to retain and release one, not what it is.
  */
-#include "replica/frame.h"
+#include "replica/run.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -30,51 +30,52 @@ static char *canonical(const char *name)
     return out;
 }
 
-void lsi_created_pause(struct lsi_frame *f, unsigned met)
+void lsi_created_pause(struct lsi_run *run, unsigned met)
 {
-    lsi_mutex_lock(&f->created_lock);
-    f->first_met = met;
-    lsi_cond_broadcast(&f->created_more);
-    lsi_mutex_unlock(&f->created_lock);
+    lsi_mutex_lock(&run->created_lock);
+    run->first_met = met;
+    lsi_cond_broadcast(&run->created_more);
+    lsi_mutex_unlock(&run->created_lock);
 }
 
-void lsi_created_forget(struct lsi_frame *f)
+void lsi_created_forget(struct lsi_run *run)
 {
-    for (size_t i = 0; i < f->ncreated; i++) {
-        lsi_free(f->created[i].name);
-        lsi_free(f->created[i].given);
-        f->created[i].object.ops->release(f->created[i].object.self);
+    for (size_t i = 0; i < run->ncreated; i++) {
+        lsi_free(run->created[i].name);
+        lsi_free(run->created[i].given);
+        run->created[i].object.ops->release(run->created[i].object.self);
     }
-    f->ncreated = 0;
+    run->ncreated = 0;
 }
 
 /* Takes `name` over. */
-static ls_status add_created(struct lsi_frame *f, char *name, const lsi_object *object,
+static ls_status add_created(struct lsi_run *run, char *name, const lsi_object *object,
                              ls_error *err)
 {
-    bool *given = lsi_alloc((size_t)f->n, sizeof *given);
+    bool *given = lsi_alloc((size_t)run->n, sizeof *given);
     ls_status st = LS_OK;
 
-    lsi_mutex_lock(&f->created_lock);
+    lsi_mutex_lock(&run->created_lock);
     if (given == NULL) {
-        st = lsi_fail_memory(err, "a variable created in a replica", (size_t)f->n);
-    } else if (f->ncreated == f->created_room) {
-        const size_t room = f->created_room == 0 ? 8 : 2 * f->created_room;
-        lsi_created *grown = lsi_realloc(f->created, f->ncreated, room, sizeof *grown);
+        st = lsi_fail_memory(err, "a variable created in a replica", (size_t)run->n);
+    } else if (run->ncreated == run->created_room) {
+        const size_t room = run->created_room == 0 ? 8 : 2 * run->created_room;
+        lsi_created *grown =
+            lsi_realloc(run->created, run->ncreated, room, sizeof *grown);
 
         if (grown == NULL) {
             st = lsi_fail_memory(err, "a variable created in a replica", sizeof *grown);
         } else {
-            f->created = grown;
-            f->created_room = room;
+            run->created = grown;
+            run->created_room = room;
         }
     }
     if (st == LS_OK) {
-        f->created[f->ncreated++] =
+        run->created[run->ncreated++] =
             (lsi_created){name, {object->ops->retain(object->self), object->ops}, given};
-        lsi_cond_broadcast(&f->created_more);
+        lsi_cond_broadcast(&run->created_more);
     }
-    lsi_mutex_unlock(&f->created_lock);
+    lsi_mutex_unlock(&run->created_lock);
     if (st != LS_OK) {
         lsi_free(given);
         lsi_free(name);
@@ -83,32 +84,33 @@ static ls_status add_created(struct lsi_frame *f, char *name, const lsi_object *
 }
 
 /* The first of that name that this replica has not been given yet; NULL: none so far. */
-static lsi_created *find_created(struct lsi_frame *f, int replica, const char *name)
+static lsi_created *find_created(struct lsi_run *run, int replica, const char *name)
 {
-    for (size_t i = 0; i < f->ncreated; i++) {
-        if (!f->created[i].given[replica] && strcmp(f->created[i].name, name) == 0) {
-            return &f->created[i];
+    for (size_t i = 0; i < run->ncreated; i++) {
+        if (!run->created[i].given[replica] && strcmp(run->created[i].name, name) == 0) {
+            return &run->created[i];
         }
     }
     return NULL;
 }
 
 /* Waits until replica 0 has made it, or cannot any more. */
-static ls_status wait_for_created(struct lsi_frame *f, lsi_replica *r, const char *name,
+static ls_status wait_for_created(struct lsi_run *run, lsi_replica *r, const char *name,
                                   void **out, ls_error *err)
 {
     lsi_created *found;
 
-    lsi_mutex_lock(&f->created_lock);
-    while ((found = find_created(f, r->index, name)) == NULL && f->first_met <= r->met &&
-           !lsi_comm_broken(r->comm)) {
-        (void)lsi_cond_wait(&f->created_more, &f->created_lock, lsi_deadline_in_ms(50));
+    lsi_mutex_lock(&run->created_lock);
+    while ((found = find_created(run, r->index, name)) == NULL &&
+           run->first_met <= r->met && !lsi_comm_broken(r->comm)) {
+        (void)lsi_cond_wait(&run->created_more, &run->created_lock,
+                            lsi_deadline_in_ms(50));
     }
     if (found != NULL) {
         *out = found->object.ops->retain(found->object.self);
         found->given[r->index] = true;
     }
-    lsi_mutex_unlock(&f->created_lock);
+    lsi_mutex_unlock(&run->created_lock);
     if (found == NULL) {
         return lsi_fail_kind(err, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
                              "variable: replica %d makes '%s', which replica 0 has not "
@@ -134,9 +136,9 @@ ls_status lsi_create_once(ls_context *c, const char *name, lsi_object_fn create,
     if (key == NULL) {
         return lsi_fail_memory(err, "a name", strlen(name));
     }
-    lsi_turn_wait(r->frame, r->index);
+    lsi_turn_wait(r->run, r->index);
     if (r->index != 0) {
-        st = wait_for_created(r->frame, r, key, out, err);
+        st = wait_for_created(r->run, r, key, out, err);
         lsi_free(key);
         return st;
     }
@@ -145,7 +147,7 @@ ls_status lsi_create_once(ls_context *c, const char *name, lsi_object_fn create,
         lsi_free(key);
         return st;
     }
-    st = add_created(r->frame, key, &object, err);
+    st = add_created(r->run, key, &object, err);
     if (st == LS_OK) {
         *out = object.self;
     } else {

@@ -1,4 +1,6 @@
-#include "replica/frame.h"
+#include "replica/run.h"
+
+#include <string.h>
 
 static void work(void *arg);
 
@@ -21,19 +23,22 @@ static void level_free(lsi_level *level, int n)
         if (level->comm != NULL) {
             ls_comm_release(level->comm[k]);
         }
+        if (level->looking != NULL) {
+            lsi_looking_clear(&level->looking[k]);
+        }
     }
     ls_context_close(level->cross);
-    lsi_created_forget(&level->frame);
-    lsi_free(level->frame.created);
-    lsi_free(level->frame.shown);
-    lsi_free(level->frame.results);
-    lsi_free(level->frame.errors);
-    lsi_free(level->frame.finished);
-    lsi_mutex_destroy(&level->frame.created_lock);
-    lsi_cond_destroy(&level->frame.created_more);
-    lsi_word_destroy(&level->frame.left);
-    lsi_word_destroy(&level->frame.events);
-    lsi_word_destroy(&level->frame.turn);
+    lsi_created_forget(&level->run);
+    lsi_free(level->run.created);
+    lsi_free(level->run.shown);
+    lsi_free(level->run.results);
+    lsi_free(level->run.errors);
+    lsi_free(level->run.finished);
+    lsi_mutex_destroy(&level->run.created_lock);
+    lsi_cond_destroy(&level->run.created_more);
+    lsi_word_destroy(&level->run.left);
+    lsi_word_destroy(&level->run.events);
+    lsi_word_destroy(&level->run.turn);
     lsi_free(level->comm);
     lsi_free(level->context);
     lsi_free(level->replica);
@@ -44,25 +49,28 @@ static void level_free(lsi_level *level, int n)
 static ls_status fill_level(struct lsi_crew *crew, lsi_level *level, ls_error *err)
 {
     const size_t n = (size_t)crew->n;
-    struct lsi_frame *f = &level->frame;
+    struct lsi_run *run = &level->run;
     ls_comm_local_options opts = LS_COMM_LOCAL_OPTIONS_INIT;
     ls_status st = LS_OK;
 
-    f->strategy = crew->strategy;
-    f->crew = crew;
-    f->level = level;
-    f->n = crew->n;
+    run->strategy = crew->strategy;
+    run->crew = crew;
+    run->level = level;
+    run->n = crew->n;
     level->comm = lsi_alloc(n, sizeof(ls_comm *));
     level->context = lsi_alloc(n, sizeof(ls_context *));
     level->replica = lsi_alloc(n, sizeof(lsi_replica));
     level->looking = lsi_alloc_aligned(n * sizeof(lsi_looking), 64);
-    f->results = lsi_alloc(n, sizeof(ls_value *));
-    f->shown = lsi_alloc(n, sizeof(void *));
-    f->errors = lsi_alloc(n, sizeof(ls_error));
-    f->finished = lsi_alloc(n, sizeof(atomic_bool));
+    run->results = lsi_alloc(n, sizeof(ls_value *));
+    run->shown = lsi_alloc(n, sizeof(void *));
+    run->errors = lsi_alloc(n, sizeof(ls_error));
+    run->finished = lsi_alloc(n, sizeof(atomic_bool));
+    if (level->looking != NULL) {
+        memset(level->looking, 0, n * sizeof(lsi_looking));
+    }
     if (level->comm == NULL || level->context == NULL || level->replica == NULL ||
-        level->looking == NULL || f->shown == NULL || f->results == NULL ||
-        f->errors == NULL || f->finished == NULL) {
+        level->looking == NULL || run->shown == NULL || run->results == NULL ||
+        run->errors == NULL || run->finished == NULL) {
         return lsi_fail_memory(err, "the replicas of a strategy", n * sizeof(ls_error));
     }
     for (size_t k = 0; k < n; k++) {
@@ -97,11 +105,11 @@ static ls_status level_create(struct lsi_crew *crew, lsi_level **out, ls_error *
     if (level == NULL) {
         return lsi_fail_memory(err, "the replicas of a strategy", sizeof *level);
     }
-    lsi_word_init(&level->frame.left, 0);
-    lsi_word_init(&level->frame.events, 0);
-    lsi_word_init(&level->frame.turn, 0);
-    lsi_mutex_init(&level->frame.created_lock);
-    lsi_cond_init(&level->frame.created_more);
+    lsi_word_init(&level->run.left, 0);
+    lsi_word_init(&level->run.events, 0);
+    lsi_word_init(&level->run.turn, 0);
+    lsi_mutex_init(&level->run.created_lock);
+    lsi_cond_init(&level->run.created_more);
     st = fill_level(crew, level, err);
     if (st != LS_OK) {
         level_free(level, crew->n);
@@ -238,6 +246,6 @@ static void work(void *arg)
         if (atomic_load(&crew->stop)) {
             return;
         }
-        lsi_frame_replica(crew->frame, m.k);
+        lsi_run_replica(crew->run, m.k);
     }
 }

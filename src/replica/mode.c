@@ -123,3 +123,55 @@ void lsi_scope_leave(lsi_mode *m, bool pushed)
         lsi_mode_pop(m);
     }
 }
+
+/* Fails the context that the thread is in, if it is in one; else `c`. */
+static bool fail_here(ls_context *c, const ls_error *err)
+{
+    const lsi_mode *now = lsi_mode_now();
+    ls_context *here = now != NULL ? now->context : c;
+
+    (void)lsi_context_error(here != NULL ? here : c, err);
+    return false;
+}
+
+bool lsi_require_replica(ls_context *c, const char *what)
+{
+    const lsi_mode *now = lsi_mode_now();
+    const lsi_replica *r = lsi_replica_of(c);
+    ls_error e = LS_ERROR_INIT;
+
+    if (c == NULL) {
+        return false;
+    }
+    if (r == NULL) { // a plain context: the default strategy's, in default mode
+        if (now == NULL || (!now->cross && now->strategy->ops->is_default)) {
+            return true;
+        }
+        (void)lsi_fail_kind(&e, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
+                            now->cross
+                                ? "%s: only inside of a replica function, not in "
+                                  "cross-replica context"
+                                : "%s: mismatching ReplicaContext: use the one the "
+                                  "replica function was given",
+                            what);
+        return fail_here(c, &e);
+    }
+    if (now == NULL || now->cross) {
+        (void)lsi_fail_kind(&e, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
+                            "%s: only inside of a replica function, and this context's "
+                            "has ended or waits",
+                            what);
+        /* An ended run's context is nobody's and can tell; one that runs is another's. */
+        return fail_here(now == NULL && r->run != NULL ? lsi_thread_context() : c, &e);
+    }
+    if (now->context != c) {
+        (void)lsi_fail_kind(
+            &e, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
+            r->strategy == now->strategy
+                ? "%s: mismatching ReplicaContext: this one belongs to another replica"
+                : "%s: mismatching strategies: this context belongs to another one",
+            what);
+        return fail_here(c, &e);
+    }
+    return true;
+}

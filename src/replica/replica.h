@@ -11,16 +11,16 @@
 #include "value/value.h"
 
 /* One ls_strategy_run(): see run.c. */
-struct lsi_frame;
+struct lsi_run;
 
 /* What a replica's context carries (ls_context.replica). */
 typedef struct lsi_replica {
     ls_strategy *strategy;
-    struct lsi_frame *frame; /* NULL: no run is going on */
-    int index;               /* among the local replicas */
-    int id;                  /* in the sync group */
-    ls_comm *comm;           /* NULL: it is the only one */
-    unsigned met;            /* how often it met the others in this run */
+    struct lsi_run *run; /* NULL: no run is going on */
+    int index;           /* among the local replicas */
+    int id;              /* in the sync group */
+    ls_comm *comm;       /* NULL: it is the only one */
+    unsigned met;        /* how often it met the others in this run */
 } lsi_replica;
 
 static inline lsi_replica *lsi_replica_of(const ls_context *c)
@@ -34,9 +34,9 @@ static inline lsi_replica *lsi_replica_of(const ls_context *c)
 typedef struct lsi_mode {
     struct lsi_mode *outer;
     ls_strategy *strategy;
-    bool cross;              /* else inside the replica of `context` */
-    ls_context *context;     /* the replica's, or the merge function's; NULL: none */
-    struct lsi_frame *frame; /* a merge function's run; NULL: none */
+    bool cross;          /* else inside the replica of `context` */
+    ls_context *context; /* the replica's, or the merge function's; NULL: none */
+    struct lsi_run *run; /* a merge function's run; NULL: none */
     struct lsi_scope *scopes;
 } lsi_mode;
 
@@ -97,51 +97,59 @@ struct lsi_scope *lsi_scope_creator_outside(void);
 ls_creator_fn lsi_creator_fn(const struct lsi_scope *s, void **user);
 struct lsi_scope *lsi_creator_outer(const struct lsi_scope *s); /* on the same side */
 
-/* ---- meeting (meet.c) ---- */
+/* ---- meetings (meeting.c) ---- */
 
 /*
- * Meets the other replicas of this run: all[r] is what replica r gave. Fails the context
- * and returns false if they do not come. What is given must live until the run ends:
- * memory with a shorter life is shown by lsi_show().
- */
-bool lsi_meet(ls_context *c, const char *what, uint64_t detail, void *mine, void **all);
-
-/*
- * Looking at memory of the other replicas: show, look, leave.
+ * A meeting: every replica of a run shows the others a pointer.
  *
- *     lsi_look look;
+ *     lsi_meeting m;
  *
- *     if (lsi_show(c, "all_gather", axis, mine, &look)) {
- *         ... look.all[r] is what replica r shows ...
+ *     if (lsi_meeting_open(c, "all_gather", axis, mine, LSI_UNTIL_CLOSE, &m)) {
+ *         ... lsi_meeting_peer(&m, r) is what replica r shows, 0 <= r < m.n ...
  *     }
- *     lsi_leave(&look);
+ *     lsi_meeting_close(&m);
  *
- * What a replica shows stays valid, on its stack, too, until it leaves: nobody leaves
- * before all have looked, whatever happened meanwhile. A replica that failed while it
- * looked leaves like the others; if the run is broken (a replica has ended, an abort, a
- * deadline) a replica that leaves waits for those who still look. lsi_leave() follows
- * every lsi_show(), allocates nothing and cannot be refused. Between the two the replicas
- * may meet again, and show other things.
+ * All replicas make the same calls in the same order, with the same `what` and `detail`.
+ * open() fails the context and returns false if not all of them come, or if the step has
+ * failed already; a failure breaks the group, so that no replica waits for this one.
+ * close() follows every open(), allocates nothing and cannot fail. Between the two,
+ * replicas may meet again.
+ *
+ * What a replica shows stays valid
+ *   LSI_UNTIL_CLOSE     until its close() returns; it may stand on the stack. close()
+ *                       waits until all replicas have closed. If the run is broken (a
+ *                       replica has ended, an abort, a deadline), it waits for those
+ *                       that still read.
+ *   LSI_UNTIL_RUN_ENDS  as long as the run: it is from lsi_meeting_room() and kept by
+ *                       lsi_meeting_keep(). close() does not wait.
  */
-enum { LSI_LOOK_FEW = 16 };
+typedef enum lsi_lifetime { LSI_UNTIL_CLOSE, LSI_UNTIL_RUN_ENDS } lsi_lifetime;
 
-typedef struct lsi_look {
+typedef struct lsi_meeting {
     ls_context *context;
     const char *what;
-    void *few[LSI_LOOK_FEW];
-    void **all; /* one per replica, until lsi_leave(); NULL: there was no memory */
-    int n;
-    int depth; /* how many looks this replica has open, with this one; 0: none */
+    int n; /* replicas that meet */
+    lsi_lifetime lifetime;
+    void *mine;
+    struct lsi_shown *shown; /* NULL: this is the only replica */
+    int depth;               /* meetings that this replica has open, with this one */
     bool met;
-} lsi_look;
+} lsi_meeting;
+
+bool lsi_meeting_open(ls_context *c, const char *what, uint64_t detail, void *mine,
+                      lsi_lifetime lifetime, lsi_meeting *m);
+void *lsi_meeting_peer(const lsi_meeting *m, int r);
+void lsi_meeting_close(lsi_meeting *m);
+
+/* Waits until all replicas have come; nothing is shown. False as open(). */
+bool lsi_meeting_wait(ls_context *c, const char *what, uint64_t detail);
 
 /*
- * As lsi_meet(), with `mine` valid until lsi_leave(). False: not everybody came, or the
- * step has failed already; nothing may be looked at.
+ * Zeroed memory that lives until the run ends, and a tensor that is retained as long;
+ * NULL, false: the context has failed.
  */
-bool lsi_show(ls_context *c, const char *what, uint64_t detail, void *mine,
-              lsi_look *look);
-void lsi_leave(lsi_look *look);
+void *lsi_meeting_room(ls_context *c, size_t bytes);
+bool lsi_meeting_keep(ls_context *c, ls_tensor *t);
 
 /* This thread is inside the replica of `c`; else fails it as ls_merge_call() says. */
 bool lsi_require_replica(ls_context *c, const char *what);

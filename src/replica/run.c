@@ -1,6 +1,6 @@
 /* Running a function on every replica. */
+#include "replica/run.h"
 #include "base/guard.h"
-#include "replica/frame.h"
 #include "replica/scope.h"
 
 #include <limits.h>
@@ -8,70 +8,70 @@
 
 /* ---- turns: a sequential run reproduces TensorFlow's order ---- */
 
-void lsi_turn_wait(struct lsi_frame *f, int k)
+void lsi_turn_wait(struct lsi_run *run, int k)
 {
-    if (!f->sequential) {
+    if (!run->sequential) {
         return;
     }
-    for (unsigned now = lsi_word_get(&f->turn); now != (unsigned)k;) {
-        now = lsi_word_wait_not(&f->turn, now, f->crew->spin_ns);
+    for (unsigned now = lsi_word_get(&run->turn); now != (unsigned)k;) {
+        now = lsi_word_wait_not(&run->turn, now, run->crew->spin_ns);
     }
 }
 
-void lsi_turn_pass(struct lsi_frame *f, int k)
+void lsi_turn_pass(struct lsi_run *run, int k)
 {
-    if (!f->sequential) {
+    if (!run->sequential) {
         return;
     }
-    for (int i = 1; i <= f->n; i++) {
-        const int next = (k + i) % f->n;
+    for (int i = 1; i <= run->n; i++) {
+        const int next = (k + i) % run->n;
 
-        if (!atomic_load(&f->finished[next]) && next != k) {
-            lsi_word_set(&f->turn, (unsigned)next);
+        if (!atomic_load(&run->finished[next]) && next != k) {
+            lsi_word_set(&run->turn, (unsigned)next);
             return;
         }
     }
 }
 
-bool lsi_turn_is(struct lsi_frame *f, int k)
+bool lsi_turn_is(struct lsi_run *run, int k)
 {
-    return f->sequential && lsi_word_get(&f->turn) == (unsigned)k;
+    return run->sequential && lsi_word_get(&run->turn) == (unsigned)k;
 }
 
 /* ---- one replica ---- */
 
 /* Calls the function in the replica's context and keeps what it gave. */
-static void call(struct lsi_frame *f, ls_context *c, int k)
+static void call(struct lsi_run *run, ls_context *c, int k)
 {
-    ls_error *err = &f->errors[k];
+    ls_error *err = &run->errors[k];
     ls_value *args = NULL, *result = NULL;
     lsi_guard guard LSI_GUARDED = {NULL};
 
-    if (f->args != NULL && ls_value_select(f->args, (size_t)k, &args, err) != LS_OK) {
+    if (run->args != NULL && ls_value_select(run->args, (size_t)k, &args, err) != LS_OK) {
         return;
     }
     guard.what = "the function of ls_strategy_run()";
-    result = f->fn(c, args, f->user);
+    result = run->fn(c, args, run->user);
     guard.what = NULL;
     if (ls_context_status(c, err) != LS_OK) {
         ls_value_release(args);
         return;
     }
     if (result != NULL) {
-        f->results[k] = ls_value_retain(result);
-    } else if (ls_value_none(&f->results[k], err) != LS_OK) {
-        f->results[k] = NULL;
+        run->results[k] = ls_value_retain(result);
+    } else if (ls_value_none(&run->results[k], err) != LS_OK) {
+        run->results[k] = NULL;
     }
     ls_value_release(args);
 }
 
 /* Tells the others that this replica will not meet them again, and why. */
-static void leave(struct lsi_frame *f, int k)
+static void leave(struct lsi_run *run, int k)
 {
     ls_error ended = LS_ERROR_INIT;
 
-    if (f->errors[k].code != LS_OK) {
-        ended = f->errors[k];
+    if (run->errors[k].code != LS_OK) {
+        ended = run->errors[k];
         if (ended.rank < 0) {
             ended.rank = k;
         }
@@ -82,54 +82,54 @@ static void leave(struct lsi_frame *f, int k)
             "a different number of merge_call or collective calls",
             k);
     }
-    lsi_comm_break(f->level->comm[k], &ended);
+    lsi_comm_break(run->level->comm[k], &ended);
 }
 
-void lsi_frame_replica(struct lsi_frame *f, int k)
+void lsi_run_replica(struct lsi_run *run, int k)
 {
-    ls_context *c = f->level->context[k];
-    lsi_mode mode = {.strategy = f->strategy, .context = c};
+    ls_context *c = run->level->context[k];
+    lsi_mode mode = {.strategy = run->strategy, .context = c};
     lsi_replica *r = c->replica;
 
-    lsi_turn_wait(f, k);
-    r->frame = f;
+    lsi_turn_wait(run, k);
+    r->run = run;
     r->met = 0;
     lsi_mode_push(&mode);
-    call(f, c, k);
+    call(run, c, k);
     lsi_mode_pop(&mode);
     if (k == 0) {
-        lsi_created_pause(f, UINT_MAX);
+        lsi_created_pause(run, UINT_MAX);
     }
-    leave(f, k);
-    atomic_store(&f->finished[k], true);
-    lsi_turn_pass(f, k);
-    lsi_word_drop(&f->left);
+    leave(run, k);
+    atomic_store(&run->finished[k], true);
+    lsi_turn_pass(run, k);
+    lsi_word_drop(&run->left);
 }
 
 /* ---- the run ---- */
 
 /* Names who has not come back, after some seconds and then ever more rarely. */
-static void wait_for_all(struct lsi_frame *f)
+static void wait_for_all(struct lsi_run *run)
 {
     enum { FIRST_MS = 2000, MOST_MS = 60000 };
     int64_t patience = FIRST_MS;
-    const int64_t until = lsi_now_ns() + f->crew->spin_ns;
+    const int64_t until = lsi_now_ns() + run->crew->spin_ns;
 
-    while (lsi_word_get(&f->left) != 0 && lsi_now_ns() < until) {
+    while (lsi_word_get(&run->left) != 0 && lsi_now_ns() < until) {
         lsi_pause();
     }
-    for (unsigned left; (left = lsi_word_get(&f->left)) != 0;) {
+    for (unsigned left; (left = lsi_word_get(&run->left)) != 0;) {
         lsi_deadline deadline = lsi_deadline_in_ms(patience);
 
         while (left != 0 && !lsi_deadline_passed(deadline)) {
-            lsi_word_sleep(&f->left, left, deadline);
-            left = lsi_word_get(&f->left);
+            lsi_word_sleep(&run->left, left, deadline);
+            left = lsi_word_get(&run->left);
         }
-        for (int k = 1; k < f->n && left != 0; k++) {
-            const ls_context *c = f->level->context[k];
+        for (int k = 1; k < run->n && left != 0; k++) {
+            const ls_context *c = run->level->context[k];
             const char *file = atomic_load(&c->last_file);
 
-            if (!atomic_load(&f->finished[k])) {
+            if (!atomic_load(&run->finished[k])) {
                 lsi_log(LS_LOG_WARNING,
                         "replica %d has not come back for %lld ms; its last call stands "
                         "at %s:%d",
@@ -142,12 +142,12 @@ static void wait_for_all(struct lsi_frame *f)
 }
 
 /* The failure to report: of the lowest replica that failed by itself. */
-static const ls_error *first_failure(const struct lsi_frame *f, int *replica)
+static const ls_error *first_failure(const struct lsi_run *run, int *replica)
 {
     const ls_error *found = NULL;
 
-    for (int k = 0; k < f->n; k++) {
-        const ls_error *e = &f->errors[k];
+    for (int k = 0; k < run->n; k++) {
+        const ls_error *e = &run->errors[k];
 
         if (e->code == LS_OK) {
             continue;
@@ -164,10 +164,10 @@ static const ls_error *first_failure(const struct lsi_frame *f, int *replica)
     return found;
 }
 
-static ls_status collect(struct lsi_frame *f, ls_value **out, ls_error *err)
+static ls_status collect(struct lsi_run *run, ls_value **out, ls_error *err)
 {
     int replica = 0;
-    const ls_error *failed = first_failure(f, &replica);
+    const ls_error *failed = first_failure(run, &replica);
     ls_status st = LS_OK;
 
     if (failed != NULL) {
@@ -176,127 +176,127 @@ static ls_status collect(struct lsi_frame *f, ls_value **out, ls_error *err)
             err->rank = replica;
         }
     } else if (out != NULL) {
-        st = ls_value_regroup(f->results, (size_t)f->n, NULL, out, err);
+        st = ls_value_regroup(run->results, (size_t)run->n, NULL, out, err);
     }
-    for (int k = 0; k < f->n; k++) {
-        ls_value_release(f->results[k]);
-        f->results[k] = NULL;
+    for (int k = 0; k < run->n; k++) {
+        ls_value_release(run->results[k]);
+        run->results[k] = NULL;
     }
     return st;
 }
 
 /* Ends every replica's step: what it made is gone, but for what was retained. */
-static void end_steps(struct lsi_frame *f)
+static void end_steps(struct lsi_run *run)
 {
-    lsi_level *level = f->level;
+    lsi_level *level = run->level;
 
-    for (int k = 0; k < f->n; k++) {
-        level->replica[k].frame = NULL;
+    for (int k = 0; k < run->n; k++) {
+        level->replica[k].run = NULL;
         lsi_context_end(level->context[k]);
     }
     lsi_context_end(level->cross);
-    lsi_created_forget(f);
-    ls_value_release(f->merged); // left by a merge whose end was not waited for
-    f->merged = NULL;
+    lsi_created_forget(run);
+    ls_value_release(run->merged); // left by a merge whose end was not waited for
+    run->merged = NULL;
 }
 
 /*
  * Forgets an abort that came between runs. One that came while the outer run was in its
  * merge function is not: then nothing is to be started inside of it.
  */
-static ls_status forget_abort(struct lsi_frame *f, struct lsi_frame *outer, ls_error *err)
+static ls_status forget_abort(struct lsi_run *run, struct lsi_run *outer, ls_error *err)
 {
-    lsi_level *level = f->level;
+    lsi_level *level = run->level;
     ls_status st = LS_OK;
 
-    lsi_mutex_lock(&f->crew->aborting);
+    lsi_mutex_lock(&run->crew->aborting);
     if (outer != NULL) {
         st = lsi_comm_failure(outer->level->comm[0], err);
     }
     if (st == LS_OK) {
         lsi_comm_local_reset(level->comm[0]);
-        for (int k = 0; k < f->n; k++) {
+        for (int k = 0; k < run->n; k++) {
             atomic_store(&level->context[k]->aborted, false);
         }
     }
-    lsi_mutex_unlock(&f->crew->aborting);
+    lsi_mutex_unlock(&run->crew->aborting);
     return st;
 }
 
-/* The frame as new for the next run. */
-static void prepare(struct lsi_frame *f)
+/* Resets what the last run left. */
+static void prepare(struct lsi_run *run)
 {
-    lsi_level *level = f->level;
+    lsi_level *level = run->level;
 
-    f->first_met = 0;
-    f->inner = NULL;
-    for (int k = 0; k < f->n; k++) {
-        f->errors[k] = (ls_error)LS_ERROR_INIT;
+    run->first_met = 0;
+    run->inner = NULL;
+    for (int k = 0; k < run->n; k++) {
+        run->errors[k] = (ls_error)LS_ERROR_INIT;
         lsi_context_end(level->context[k]); // somebody may have used it between runs
-        atomic_store(&f->finished[k], false);
+        atomic_store(&run->finished[k], false);
         atomic_store(&level->looking[k].depth, 0);
         atomic_store(&level->looking[k].merge, LSI_MERGE_OUT);
     }
-    lsi_word_set(&f->turn, 0);
-    lsi_word_set(&f->left, (unsigned)f->n);
+    lsi_word_set(&run->turn, 0);
+    lsi_word_set(&run->left, (unsigned)run->n);
 }
 
 /* Runs replica 0 here, on its device's core if threads are pinned, and waits. */
-static void run_first(struct lsi_frame *f)
+static void run_first(struct lsi_run *run)
 {
     enum { MOST = 1024 };
-    const ls_device *device = f->strategy->devices[0];
+    const ls_device *device = run->strategy->devices[0];
     int cores[MOST];
     const int n = device->core >= 0 ? lsi_affinity_get(cores, MOST) : 0;
 
     lsi_device_settle(device);
-    lsi_frame_replica(f, 0);
-    wait_for_all(f);
+    lsi_run_replica(run, 0);
+    wait_for_all(run);
     if (n > 0) {
         (void)lsi_affinity_set(cores, LSI_MIN(n, MOST), NULL);
     }
 }
 
 /* Starts the other replicas: from the crew's waiting room, or from a merge's. */
-static void announce(struct lsi_frame *f, struct lsi_frame *outer)
+static void announce(struct lsi_run *run, struct lsi_run *outer)
 {
     if (outer != NULL) {
-        outer->inner = f;
+        outer->inner = run;
         lsi_word_add(&outer->events, 1);
     } else {
-        f->crew->frame = f;
-        lsi_word_add(&f->crew->go, 1);
+        run->crew->run = run;
+        lsi_word_add(&run->crew->go, 1);
     }
 }
 
 static ls_status run_many(ls_strategy *s, const ls_run_options *opts, ls_replica_fn fn,
-                          ls_value *args, void *user, struct lsi_frame *outer, int depth,
+                          ls_value *args, void *user, struct lsi_run *outer, int depth,
                           ls_value **out, ls_error *err)
 {
     lsi_level *level = NULL;
     ls_status st = lsi_crew_ready(s->crew, depth, &level, err);
-    struct lsi_frame *f;
+    struct lsi_run *run;
 
     if (st != LS_OK) {
         return st;
     }
-    f = &level->frame;
-    f->fn = fn;
-    f->args = args;
-    f->user = user;
-    f->sequential = s->sequential || (opts != NULL && opts->sequential);
-    prepare(f);
-    st = forget_abort(f, outer, err);
+    run = &level->run;
+    run->fn = fn;
+    run->args = args;
+    run->user = user;
+    run->sequential = s->sequential || (opts != NULL && opts->sequential);
+    prepare(run);
+    st = forget_abort(run, outer, err);
     if (st != LS_OK) {
         return st;
     }
-    announce(f, outer);
-    run_first(f);
+    announce(run, outer);
+    run_first(run);
     if (outer != NULL) {
         outer->inner = NULL;
     }
-    st = collect(f, out, err);
-    end_steps(f);
+    st = collect(run, out, err);
+    end_steps(run);
     return st;
 }
 
@@ -347,14 +347,14 @@ static ls_status run_one(ls_strategy *s, ls_replica_fn fn, ls_value *args, void 
 }
 
 /* The run of `s` whose merge function this thread is in; its depth, counted from 1. */
-static struct lsi_frame *outer_frame(const ls_strategy *s, int *depth)
+static struct lsi_run *outer_run(const ls_strategy *s, int *depth)
 {
-    struct lsi_frame *found = NULL;
+    struct lsi_run *found = NULL;
 
     *depth = 0;
     for (const lsi_mode *m = lsi_mode_now(); m != NULL; m = m->outer) {
-        if (m->frame != NULL && m->frame->strategy == s) {
-            found = found != NULL ? found : m->frame;
+        if (m->run != NULL && m->run->strategy == s) {
+            found = found != NULL ? found : m->run;
             (*depth)++;
         }
     }
@@ -398,7 +398,7 @@ ls_status ls_strategy_run_with(ls_strategy *s, ls_replica_fn fn, ls_value *args,
     if (s->crew == NULL) {
         st = run_one(s, fn, args, user, out, err);
     } else {
-        struct lsi_frame *outer = outer_frame(s, &depth);
+        struct lsi_run *outer = outer_run(s, &depth);
 
         if (outer == NULL) {
             lsi_mutex_lock(&s->crew->running);

@@ -3,7 +3,7 @@
 
 #include "os/team.h"
 #include "os/thread.h"
-#include "replica/frame.h"
+#include "replica/run.h"
 
 static ls_value *own_id(ls_context *c, ls_value *args, void *user)
 {

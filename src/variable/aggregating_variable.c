@@ -40,7 +40,7 @@ static ls_tensor *assign_once(ls_context *c, ls_variable *v, ls_assign_op op,
                               ls_tensor *t)
 {
     ls_tensor *out = NULL;
-    lsi_offers o;
+    lsi_meeting m;
 
     if (t->dtype != (uint8_t)v->dtype) { // the mean of integers is not one
         t = (ls_cast)(c, t, v->dtype);
@@ -50,11 +50,10 @@ static ls_tensor *assign_once(ls_context *c, ls_variable *v, ls_assign_op op,
         out = lsi_variable_put(c, v->component[0], op, t);
         lsi_mutex_unlock(&v->lock);
     }
-    if (lsi_offers_meet(c, lsi_assign_names[op], 0, out, &o)) {
-        out = lsi_context_alias(c, o.all[0]); // one value: `run` gives it back unwrapped
-        (void)lsi_offers_meet(c, lsi_assign_names[op], 1, NULL,
-                              &o); // nobody writes it again yet
+    if (lsi_meeting_open(c, lsi_assign_names[op], 0, out, LSI_UNTIL_CLOSE, &m)) {
+        out = lsi_context_alias(c, lsi_meeting_peer(&m, 0)); // one value on all replicas
     }
+    lsi_meeting_close(&m); // only then may a replica write it again
     return lsi_failed(c) ? NULL : out;
 }
 

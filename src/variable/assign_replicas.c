@@ -15,12 +15,12 @@ struct offer {
 };
 
 /* All replicas write the same variable. */
-static bool agree(ls_context *c, ls_assign_op op, const lsi_offers *o)
+static bool write_the_same(ls_context *c, ls_assign_op op, const lsi_meeting *m)
 {
-    const struct offer *first = o->all[0];
+    const struct offer *first = lsi_meeting_peer(m, 0);
 
-    for (int r = 1; r < o->n; r++) {
-        const struct offer *other = o->all[r];
+    for (int r = 1; r < m->n; r++) {
+        const struct offer *other = lsi_meeting_peer(m, r);
 
         if (first->variable != other->variable) {
             (void)ls_context_fail(c, LS_INVALID_ARGUMENT,
@@ -34,12 +34,12 @@ static bool agree(ls_context *c, ls_assign_op op, const lsi_offers *o)
     return true;
 }
 
-static bool same_everywhere(const lsi_offers *o)
+static bool same_everywhere(const lsi_meeting *m)
 {
-    const struct offer *first = o->all[0];
+    const struct offer *first = lsi_meeting_peer(m, 0);
 
-    for (int r = 1; r < o->n; r++) {
-        const struct offer *other = o->all[r];
+    for (int r = 1; r < m->n; r++) {
+        const struct offer *other = lsi_meeting_peer(m, r);
 
         if (first->kind != other->kind) {
             return false;
@@ -104,7 +104,7 @@ static void release_literal(void *v)
 static struct offer *make_offer(ls_context *c, const ls_variable *v, const lsi_source *s,
                                 ls_tensor *t)
 {
-    struct offer *mine = t == NULL ? NULL : lsi_show_room(c, sizeof *mine);
+    struct offer *mine = t == NULL ? NULL : lsi_meeting_room(c, sizeof *mine);
     const bool whole = s->tensor == NULL && s->value != NULL;
 
     if (mine == NULL) {
@@ -123,7 +123,24 @@ static struct offer *make_offer(ls_context *c, const ls_variable *v, const lsi_s
         mine->kind = OFFER_MIRRORED;
     }
     mine->tensor = lsi_tensor_origin(t);
-    return lsi_show_tensor(c, mine->tensor) ? mine : NULL;
+    return lsi_meeting_keep(c, mine->tensor) ? mine : NULL;
+}
+
+/* One value of what the replicas offer; `mine` is what this replica writes. */
+static ls_tensor *settle(ls_context *c, ls_variable *v, ls_assign_op op,
+                         const lsi_meeting *m, ls_tensor *mine)
+{
+    const struct offer *first = lsi_meeting_peer(m, 0);
+
+    if (same_everywhere(m)) {
+        return use_same(c, v, op, mine, first->kind == OFFER_MIRRORED);
+    }
+    if (v->aggregation != LS_AGGREGATE_ONLY_FIRST_REPLICA) {
+        return reduce_written(c, v, mine);
+    }
+    return first->kind == OFFER_LITERAL
+               ? lsi_literal_like(c, v, lsi_assign_names[op], first->literal)
+               : lsi_context_alias(c, first->tensor);
 }
 
 ls_tensor *lsi_assign_aggregate(ls_context *c, ls_variable *v, ls_assign_op op,
@@ -131,27 +148,20 @@ ls_tensor *lsi_assign_aggregate(ls_context *c, ls_variable *v, ls_assign_op op,
 {
     ls_tensor *t = lsi_source_tensor(c, v, op, s, (size_t)lsi_replica_of(c)->index);
     struct offer *mine = NULL;
-    const struct offer *first;
-    lsi_offers o;
+    lsi_meeting m;
 
     // One component for all is given the mean in its own dtype, which would hide another.
     if (v->ops->per_replica || lsi_variable_takes(c, v, op, t)) {
         mine = make_offer(c, v, s, t);
     }
-    if (mine == NULL ||
-        !lsi_offers_meet(c, lsi_assign_names[op], (uint64_t)v->aggregation, mine, &o) ||
-        !agree(c, op, &o)) {
+    if (mine == NULL) {
         return NULL;
     }
-    first = o.all[0];
-    if (same_everywhere(&o)) {
-        t = use_same(c, v, op, t, first->kind == OFFER_MIRRORED);
-    } else if (v->aggregation != LS_AGGREGATE_ONLY_FIRST_REPLICA) {
-        t = reduce_written(c, v, t);
-    } else if (first->kind == OFFER_LITERAL) {
-        t = lsi_literal_like(c, v, lsi_assign_names[op], first->literal);
-    } else {
-        t = lsi_context_alias(c, first->tensor);
+    if (lsi_meeting_open(c, lsi_assign_names[op], (uint64_t)v->aggregation, mine,
+                         LSI_UNTIL_RUN_ENDS, &m) &&
+        write_the_same(c, op, &m)) {
+        t = settle(c, v, op, &m, t);
     }
+    lsi_meeting_close(&m);
     return lsi_failed(c) ? NULL : t;
 }

@@ -10,12 +10,12 @@ struct rows {
 };
 
 /* All change the same variable in the same way. */
-static bool agree(ls_context *c, const lsi_offers *o)
+static bool change_the_same(ls_context *c, const lsi_meeting *m)
 {
-    const struct rows *first = o->all[0];
+    const struct rows *first = lsi_meeting_peer(m, 0);
 
-    for (int r = 1; r < o->n; r++) {
-        const struct rows *other = o->all[r];
+    for (int r = 1; r < m->n; r++) {
+        const struct rows *other = lsi_meeting_peer(m, r);
 
         if (other->variable != first->variable || other->op != first->op) {
             (void)ls_context_fail(c, LS_INVALID_ARGUMENT,
@@ -31,15 +31,15 @@ static bool agree(ls_context *c, const lsi_offers *o)
 }
 
 /* The rows of all replicas after each other, whatever the shapes of their indices. */
-static bool join_rows(ls_context *c, const ls_variable *v, const lsi_offers *o,
+static bool join_rows(ls_context *c, const ls_variable *v, const lsi_meeting *m,
                       ls_tensor **indices, ls_tensor **updates)
 {
     ls_shape shape = v->shape, list = LS_SHAPE(0);
     int64_t *to;
     char *at;
 
-    for (int r = 0; r < o->n; r++) {
-        list.dims[0] += ((const struct rows *)o->all[r])->indices->count;
+    for (int r = 0; r < m->n; r++) {
+        list.dims[0] += ((const struct rows *)lsi_meeting_peer(m, r))->indices->count;
     }
     shape.dims[0] = list.dims[0];
     *indices = lsi_context_tensor(c, LS_I64, &list);
@@ -49,8 +49,8 @@ static bool join_rows(ls_context *c, const ls_variable *v, const lsi_offers *o,
     }
     to = (*indices)->data;
     at = (*updates)->data;
-    for (int r = 0; r < o->n; r++) {
-        const struct rows *theirs = o->all[r];
+    for (int r = 0; r < m->n; r++) {
+        const struct rows *theirs = lsi_meeting_peer(m, r);
         const size_t bytes = (size_t)theirs->updates->count * ls_dtype_size(v->dtype);
 
         for (int64_t i = 0; i < theirs->indices->count; i++) {
@@ -64,33 +64,42 @@ static bool join_rows(ls_context *c, const ls_variable *v, const lsi_offers *o,
     return true;
 }
 
-bool lsi_scatter_gather_rows(ls_context *c, const ls_variable *v, ls_scatter_op op,
-                             ls_tensor **indices, ls_tensor **updates)
+/* The rows of all replicas, or replica 0's alone, as the aggregation has it. */
+static bool combine_rows(ls_context *c, const ls_variable *v, const lsi_meeting *m,
+                         ls_tensor **indices, ls_tensor **updates)
 {
-    struct rows *mine;
-    const struct rows *first;
-    lsi_offers o;
+    const struct rows *first = lsi_meeting_peer(m, 0);
 
-    lsi_scatter_check(c, v, op, *indices, *updates); // the other replicas rely on it
-    mine = lsi_failed(c) ? NULL : lsi_show_room(c, sizeof *mine);
-    if (mine == NULL || !lsi_show_tensor(c, *indices) || !lsi_show_tensor(c, *updates)) {
-        return false;
-    }
-    *mine = (struct rows){v, op, *indices, *updates};
-    if (!lsi_offers_meet(c, "scatter", 0, mine, &o) || !agree(c, &o)) {
-        return false;
-    }
     if (v->aggregation == LS_AGGREGATE_ONLY_FIRST_REPLICA) {
-        first = o.all[0];
         *indices = first->indices;
         *updates = first->updates;
         return true;
     }
-    if (!join_rows(c, v, &o, indices, updates)) {
+    if (!join_rows(c, v, m, indices, updates)) {
         return false;
     }
     if (v->aggregation == LS_AGGREGATE_MEAN) {
-        *updates = (ls_div)(c, *updates, lsi_scalar(c, v->dtype, o.n));
+        *updates = (ls_div)(c, *updates, lsi_scalar(c, v->dtype, m->n));
     }
     return !lsi_failed(c);
+}
+
+bool lsi_scatter_gather_rows(ls_context *c, const ls_variable *v, ls_scatter_op op,
+                             ls_tensor **indices, ls_tensor **updates)
+{
+    struct rows *mine;
+    lsi_meeting m;
+    bool ok;
+
+    lsi_scatter_check(c, v, op, *indices, *updates); // the other replicas rely on it
+    mine = lsi_failed(c) ? NULL : lsi_meeting_room(c, sizeof *mine);
+    if (mine == NULL || !lsi_meeting_keep(c, *indices) ||
+        !lsi_meeting_keep(c, *updates)) {
+        return false;
+    }
+    *mine = (struct rows){v, op, *indices, *updates};
+    ok = lsi_meeting_open(c, "scatter", 0, mine, LSI_UNTIL_RUN_ENDS, &m) &&
+         change_the_same(c, &m) && combine_rows(c, v, &m, indices, updates);
+    lsi_meeting_close(&m);
+    return ok;
 }

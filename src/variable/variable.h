@@ -241,27 +241,6 @@ typedef struct lsi_write {
 ls_status lsi_variable_write(ls_variable *v, lsi_write *w, ls_error *err);
 void lsi_variable_commit(ls_variable *v, const lsi_write *w);
 
-/* ---- what replicas show each other (offer.c) ---- */
-
-/*
- * Zeroed memory that the other replicas may look at until the run ends, and a tensor of
- * anybody's that lives as long; NULL, false: the context has failed.
- */
-void *lsi_show_room(ls_context *c, size_t bytes);
-bool lsi_show_tensor(ls_context *c, ls_tensor *t);
-
-/* all[r] is what replica r shows. */
-enum { LSI_FEW_OFFERS = 64 };
-typedef struct lsi_offers {
-    void *few[LSI_FEW_OFFERS];
-    void **all;
-    int n;
-} lsi_offers;
-
-/* Shows `mine` and sees everybody's; false: the context has failed. */
-bool lsi_offers_meet(ls_context *c, const char *what, uint64_t detail, void *mine,
-                     lsi_offers *o);
-
 /* ---- rows (scatter.c, scatter_replicas.c) ---- */
 
 /* Fails the context unless the rows can be changed this way. */

@@ -71,9 +71,9 @@ static const ls_op sum_row = {.struct_size = sizeof(ls_op),
                               .kernel = sum_kernel,
                               .gradient = sum_gradient};
 
-static const ls_tensor *peer(const lsi_look *look, int r)
+static const ls_tensor *peer(const lsi_meeting *m, int r)
 {
-    return look->all[r];
+    return lsi_meeting_peer(m, r);
 }
 
 /* ---- all_gather ---- */
@@ -82,7 +82,7 @@ static const ls_tensor *peer(const lsi_look *look, int r)
 enum { WORTH_SHARING = 1 << 20 };
 
 struct gather_attrs {
-    const lsi_look *peers; // only while the kernel runs
+    const lsi_meeting *peers; // only while the kernel runs
     ls_shape shape;
     int axis;
     int64_t begin, own; // this replica's part of the axis
@@ -91,7 +91,7 @@ struct gather_attrs {
 /* What of a replica's tensor is gathered: itself, or the parts of a sparse one. */
 typedef enum part { WHOLE, VALUES, INDICES } part;
 
-static const ls_tensor *part_of(const lsi_look *p, int r, part which)
+static const ls_tensor *part_of(const lsi_meeting *p, int r, part which)
 {
     const ls_tensor *t = peer(p, r);
 
@@ -99,7 +99,7 @@ static const ls_tensor *part_of(const lsi_look *p, int r, part which)
 }
 
 /* Rows of all replicas after each other along `axis`, into the elements at `to`. */
-static void concatenate(const lsi_look *p, part which, int axis, void *to)
+static void concatenate(const lsi_meeting *p, part which, int axis, void *to)
 {
     const ls_tensor *first = part_of(p, 0, which);
     size_t inner = ls_dtype_size((ls_dtype)first->dtype), outer = 1;
@@ -194,7 +194,7 @@ static const ls_op gather_row = {.struct_size = sizeof(ls_op),
                                  .kernel = gather_kernel,
                                  .gradient = gather_gradient};
 
-static ls_tensor *mismatch(ls_context *c, const lsi_look *p, int r)
+static ls_tensor *mismatch(ls_context *c, const lsi_meeting *p, int r)
 {
     lsi_text first = lsi_text_of(peer(p, 0)), other = lsi_text_of(peer(p, r));
 
@@ -205,7 +205,7 @@ static ls_tensor *mismatch(ls_context *c, const lsi_look *p, int r)
 }
 
 /* The shape of the whole and this replica's part; false: the step has failed. */
-static bool fit(ls_context *c, const lsi_look *p, struct gather_attrs *a)
+static bool fit(ls_context *c, const lsi_meeting *p, struct gather_attrs *a)
 {
     const ls_tensor *first = peer(p, 0);
     int64_t total = 0;
@@ -309,13 +309,13 @@ static ls_tensor *gather_shared(ls_context *c, const struct gather_attrs *a, ls_
 {
     const ls_dtype dtype = (ls_dtype)t->dtype;
     ls_tensor *whole = NULL, *in[2] = {NULL, t};
-    lsi_look look;
+    lsi_meeting m;
 
     if (lsi_replica_of(c)->index == 0) {
         whole = lsi_context_tensor(c, dtype, &a->shape);
     }
-    if (lsi_show(c, "all_gather's result", 0, whole, &look)) {
-        const ls_tensor *shared = look.all[0];
+    if (lsi_meeting_open(c, "all_gather's result", 0, whole, LSI_UNTIL_CLOSE, &m)) {
+        const ls_tensor *shared = lsi_meeting_peer(&m, 0);
 
         put_part(t, a, shared->data);
         in[0] = lsi_context_struct(c);
@@ -326,13 +326,13 @@ static ls_tensor *gather_shared(ls_context *c, const struct gather_attrs *a, ls_
             in[0]->device = c->device;
         }
     }
-    lsi_leave(&look); // now every part is there
+    lsi_meeting_close(&m); // now every part is there
     return lsi_failed(c) ? NULL : (ls_op_apply1)(c, &shared_row, in, 2, a, sizeof *a);
 }
 
 ls_tensor *(ls_all_gather)(ls_context *c, ls_tensor *t, int axis)
 {
-    lsi_look p;
+    lsi_meeting p;
     struct gather_attrs a = {.peers = &p};
     ls_tensor *out = NULL;
 
@@ -349,17 +349,18 @@ ls_tensor *(ls_all_gather)(ls_context *c, ls_tensor *t, int axis)
         return NULL;
     }
     a.axis = axis;
-    if (lsi_show(c, "all_gather", (uint64_t)axis, t, &p) && fit(c, &p, &a)) {
+    if (lsi_meeting_open(c, "all_gather", (uint64_t)axis, t, LSI_UNTIL_CLOSE, &p) &&
+        fit(c, &p, &a)) {
         out = is_long(t, &a, p.n) ? gather_shared(c, &a, t)
                                   : (ls_op_apply1)(c, &gather_row, &t, 1, &a, sizeof a);
     }
-    lsi_leave(&p);
+    lsi_meeting_close(&p);
     return lsi_failed(c) ? NULL : out;
 }
 
 /* ---- sparse sums: rows and indices after each other ---- */
 
-static ls_tensor *join(ls_context *c, const lsi_look *p, part which)
+static ls_tensor *join(ls_context *c, const lsi_meeting *p, part which)
 {
     ls_shape shape = ls_tensor_shape(part_of(p, 0, which));
     ls_tensor *out;
@@ -375,7 +376,7 @@ static ls_tensor *join(ls_context *c, const lsi_look *p, part which)
     return out;
 }
 
-static bool same_kind(const lsi_look *p, int r)
+static bool same_kind(const lsi_meeting *p, int r)
 {
     const ls_tensor *a = peer(p, 0), *b = peer(p, r);
     bool same = b->values != NULL && a->ndim == b->ndim && a->dtype == b->dtype &&
@@ -389,14 +390,15 @@ static bool same_kind(const lsi_look *p, int r)
 
 static ls_tensor *sum_sparse(ls_context *c, ls_reduce op, ls_tensor *t)
 {
-    lsi_look p;
+    lsi_meeting p;
     ls_tensor *values = NULL, *indices = NULL, *out = NULL;
     ls_error e = LS_ERROR_INIT;
 
     if (lsi_reduce_check(op, (ls_dtype)t->dtype, &e) != LS_OK) {
         return lsi_context_error(c, &e);
     }
-    if (lsi_show(c, "all_reduce of slices", (uint64_t)op, t, &p)) {
+    if (lsi_meeting_open(c, "all_reduce of slices", (uint64_t)op, t, LSI_UNTIL_CLOSE,
+                         &p)) {
         for (int r = 1; r < p.n && !lsi_failed(c); r++) {
             if (!same_kind(&p, r)) {
                 lsi_text first = lsi_text_of(peer(&p, 0)),
@@ -412,7 +414,7 @@ static ls_tensor *sum_sparse(ls_context *c, ls_reduce op, ls_tensor *t)
         values = lsi_failed(c) ? NULL : join(c, &p, VALUES);
         indices = values == NULL ? NULL : join(c, &p, INDICES);
     }
-    lsi_leave(&p);
+    lsi_meeting_close(&p);
     if (op == LS_MEAN && values != NULL) {
         values = (ls_div)(c, values, lsi_scalar(c, (ls_dtype)values->dtype, p.n));
     }

@@ -1,11 +1,11 @@
 /*
- * A crew: the threads that run replicas 1 .. n-1 of a strategy; replica 0 runs on the
- * caller's thread, and so do merge functions. A frame is one run. A merge function may
- * run replicas again: then the replicas that wait for it run that inner frame meanwhile,
- * on a level of their own, with contexts and a communicator of their own.
+ * A run: one call of ls_strategy_run(). A crew: the threads that run replicas 1 .. n-1 of
+ * a strategy; replica 0 runs on the caller's thread, and so do merge functions. A merge
+ * function may run replicas again: the replicas that wait for it take part in that inner
+ * run meanwhile, on a level of their own, with contexts and a communicator of their own.
  */
-#ifndef LSI_FRAME_H
-#define LSI_FRAME_H
+#ifndef LSI_RUN_H
+#define LSI_RUN_H
 #include "replica/replica.h"
 
 /* A variable that replica 0 created in this run. */
@@ -15,7 +15,7 @@ typedef struct lsi_created {
     bool *given; /* one per replica: it has got the object */
 } lsi_created;
 
-struct lsi_frame {
+struct lsi_run {
     ls_strategy *strategy;
     struct lsi_crew *crew;
     struct lsi_level *level;
@@ -34,8 +34,8 @@ struct lsi_frame {
 
     /* Merging: replica 0 counts `events` up; the others then look at what there is. */
     lsi_word events;
-    struct lsi_frame *inner; /* not NULL: run this first */
-    void **shown;            /* the arguments, one per replica */
+    struct lsi_run *inner; /* not NULL: run this first */
+    void **shown;          /* the arguments, one per replica */
     ls_value *merged;
     ls_error merge_error;
 
@@ -54,15 +54,18 @@ struct lsi_frame {
 /* How a replica stands in a merge_call: whether replica 0 may use its arguments. */
 enum { LSI_MERGE_OUT, LSI_MERGE_IN, LSI_MERGE_CLAIMED };
 
-/* What others see of a replica; a cache line each, as each writes its own. */
+/* What the other replicas see of one; a cache line each, as each writes its own. */
 typedef struct lsi_looking {
-    _Alignas(64) atomic_int depth; /* how many looks it has open (look.c) */
+    _Alignas(64) atomic_int depth; /* meetings it has open to read memory (meeting.c) */
     atomic_int merge;
+    struct lsi_shown *unused; /* its own: kept for its next meetings */
 } lsi_looking;
+
+void lsi_looking_clear(lsi_looking *looking); /* frees what it keeps */
 
 /* What a run needs that can be used again: kept for the next one. */
 typedef struct lsi_level {
-    struct lsi_frame frame;
+    struct lsi_run run;
     ls_comm **comm;
     ls_context **context;
     ls_context *cross; /* merge functions' */
@@ -82,7 +85,7 @@ struct lsi_crew {
     int started; /* threads that are there */
     lsi_word go; /* counts runs; the threads wait for it to change */
     atomic_bool stop;
-    struct lsi_frame *frame; /* the run that `go` announces */
+    struct lsi_run *run; /* the run that `go` announces */
     _Atomic(lsi_level *) levels[LSI_MAX_LEVELS];
 
     /* Where random operations stand: of each replica, then of merge functions. Runs
@@ -94,19 +97,18 @@ struct lsi_crew {
 ls_status lsi_crew_ready(struct lsi_crew *crew, int depth, lsi_level **out,
                          ls_error *err);
 
-/* Runs replica `k` of a frame on this thread, and tells that it has finished. */
-void lsi_frame_replica(struct lsi_frame *f, int k);
+/* Runs replica `k` on this thread, and reports that it has finished. */
+void lsi_run_replica(struct lsi_run *run, int k);
 
-/* Comes to a meeting of several replicas, also after a failure; takes no turn after it.
- */
+/* Meets the other replicas, also after a failure; waits for no turn afterwards. */
 bool lsi_come(ls_context *c, const char *what, uint64_t detail, void *mine, void **all);
 
 /* Turns of a sequential run; nothing in others. */
-void lsi_turn_wait(struct lsi_frame *f, int k);
-void lsi_turn_pass(struct lsi_frame *f, int k);
-bool lsi_turn_is(struct lsi_frame *f, int k); /* it is this replica's turn */
+void lsi_turn_wait(struct lsi_run *run, int k);
+void lsi_turn_pass(struct lsi_run *run, int k);
+bool lsi_turn_is(struct lsi_run *run, int k); /* it is this replica's turn */
 
 /* Replica 0 is about to meet the others, or has ended: it creates nothing meanwhile. */
-void lsi_created_pause(struct lsi_frame *f, unsigned met);
-void lsi_created_forget(struct lsi_frame *f);
+void lsi_created_pause(struct lsi_run *run, unsigned met);
+void lsi_created_forget(struct lsi_run *run);
 #endif

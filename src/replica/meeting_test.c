@@ -1,4 +1,4 @@
-/* Looking at other replicas' memory: nobody leaves while others look. */
+/* Meetings: a replica does not leave while others read what it shows. */
 #include "replica_test.h"
 
 #include "os/thread.h"
@@ -15,9 +15,9 @@ struct scene {
 };
 
 /* Replica 0 looks until the others are about to leave, and for a while after that. */
-static void look_long(struct scene *k, const lsi_look *look)
+static void look_long(struct scene *k, const lsi_meeting *m)
 {
-    while (atomic_load(&k->leaving) < look->n - 1) {
+    while (atomic_load(&k->leaving) < m->n - 1) {
         lsi_yield();
     }
     for (int i = 0; i < MANY; i++) {
@@ -31,10 +31,10 @@ static ls_value *show_and_leave(ls_context *c, ls_value *args, void *user)
     struct scene *k = user;
     const int id = ls_replica_id(c);
     int mine = id + 1; // on this stack
-    lsi_look look;
+    lsi_meeting m;
 
     (void)args;
-    if (lsi_show(c, "test", 7, &mine, &look)) {
+    if (lsi_meeting_open(c, "test", 7, &mine, LSI_UNTIL_CLOSE, &m)) {
         if (id == 1 && k->fails) {
             (void)ls_context_fail(c, LS_DATA_LOSS, "struck while looking");
         }
@@ -42,22 +42,21 @@ static ls_value *show_and_leave(ls_context *c, ls_value *args, void *user)
             ls_strategy_abort(k->s);
         }
         if (id == 0) {
-            look_long(k, &look);
+            look_long(k, &m);
         }
-        for (int r = 0; r < look.n; r++) {
-            (void)atomic_fetch_add(&k->seen, *(const int *)look.all[r]);
+        for (int r = 0; r < m.n; r++) {
+            (void)atomic_fetch_add(&k->seen, *(const int *)lsi_meeting_peer(&m, r));
         }
     }
     if (id != 0) {
         (void)atomic_fetch_add(&k->leaving, 1);
     }
-    lsi_leave(&look);
+    lsi_meeting_close(&m);
     (void)atomic_fetch_add(&k->left, 1);
     return NULL;
 }
 
-/* More replicas than a look has room for without an allocation, too. */
-static const int sizes[] = {2, 3, LSI_LOOK_FEW + 1};
+static const int sizes[] = {2, 3, 17};
 
 static void look_with(bool fails, bool aborts, ls_status want)
 {
@@ -95,21 +94,21 @@ LST_TEST(nobody_leaves_an_aborted_run_while_others_look)
 static ls_value *shows_without_memory(ls_context *c, ls_value *args, void *user)
 {
     struct scene *k = user;
-    lsi_look look;
+    lsi_meeting m;
     const bool first = ls_replica_id(c) == 0;
 
     (void)args;
     if (first) { // the others are not in a call yet
         (void)lsi_alloc_fail_at(1);
     }
-    if (lsi_show(c, "test", 7, &look, &look)) {
+    if (lsi_meeting_open(c, "test", 7, &m, LSI_UNTIL_CLOSE, &m)) {
         (void)atomic_fetch_add(&k->seen, 1);
     }
     if (first) {
         (void)lsi_alloc_fail_at(0);
         atomic_store(&k->leaving, 1);
     }
-    lsi_leave(&look);
+    lsi_meeting_close(&m);
     return NULL;
 }
 
@@ -123,13 +122,21 @@ static ls_value *first_shows_without_memory(ls_context *c, ls_value *args, void 
     return shows_without_memory(c, args, user);
 }
 
+static ls_value *does_not_meet(ls_context *c, ls_value *args, void *user)
+{
+    (void)c;
+    (void)args;
+    (void)user;
+    return NULL;
+}
+
 LST_TEST(a_replica_without_memory_to_look_shows_nothing_and_fails_the_run)
 {
-    mirror m = mirror_of(LSI_LOOK_FEW + 1, false);
+    mirror m = mirror_of(3, false);
     struct scene k = {.s = m.s};
     ls_error e = LS_ERROR_INIT;
 
-    LST_OK(ls_strategy_run(m.s, show_and_leave, NULL, &k, NULL, &e)); // all is warm
+    LST_OK(ls_strategy_run(m.s, does_not_meet, NULL, &k, NULL, &e)); // threads are there
     k = (struct scene){.s = m.s};
     LST_FAILS(ls_strategy_run(m.s, first_shows_without_memory, NULL, &k, NULL, &e),
               LS_RESOURCE_EXHAUSTED, e, "out of memory for test");
@@ -143,15 +150,15 @@ static ls_value *aborts_in_turn(ls_context *c, ls_value *args, void *user)
 {
     struct scene *k = user;
     int mine = 1;
-    lsi_look look;
+    lsi_meeting m;
 
     (void)args;
-    if (lsi_show(c, "test", 7, &mine, &look)) {
+    if (lsi_meeting_open(c, "test", 7, &mine, LSI_UNTIL_CLOSE, &m)) {
         if (ls_replica_id(c) == atomic_load(&k->seen)) {
             ls_strategy_abort(k->s);
         }
     }
-    lsi_leave(&look);
+    lsi_meeting_close(&m);
     (void)atomic_fetch_add(&k->left, 1);
     return NULL;
 }
@@ -177,24 +184,24 @@ static ls_value *looks_twice(ls_context *c, ls_value *args, void *user)
 {
     struct scene *k = user;
     int outer = 1, inner = 10;
-    lsi_look a, b;
+    lsi_meeting a, b;
 
     (void)args;
-    if (lsi_show(c, "outer", 1, &outer, &a)) {
-        if (lsi_show(c, "inner", 2, &inner, &b)) {
+    if (lsi_meeting_open(c, "outer", 1, &outer, LSI_UNTIL_CLOSE, &a)) {
+        if (lsi_meeting_open(c, "inner", 2, &inner, LSI_UNTIL_CLOSE, &b)) {
             if (ls_replica_id(c) == atomic_load(&k->leaving)) {
                 ls_strategy_abort(k->s);
             }
             for (int r = 0; r < b.n; r++) {
-                (void)atomic_fetch_add(&k->seen, *(const int *)b.all[r]);
+                (void)atomic_fetch_add(&k->seen, *(const int *)lsi_meeting_peer(&b, r));
             }
         }
-        lsi_leave(&b);
+        lsi_meeting_close(&b);
         for (int r = 0; r < a.n; r++) {
-            (void)atomic_fetch_add(&k->seen, *(const int *)a.all[r]);
+            (void)atomic_fetch_add(&k->seen, *(const int *)lsi_meeting_peer(&a, r));
         }
     }
-    lsi_leave(&a);
+    lsi_meeting_close(&a);
     return NULL;
 }
 

@@ -1,5 +1,5 @@
 /* Where the random operations of replicas, merges and updates stand between steps. */
-#include "replica/frame.h"
+#include "replica/run.h"
 #include "replica/scope.h"
 
 /* A state that no run touches while it is held. */
@@ -13,7 +13,7 @@ static const lsi_mode *part_in_run(const ls_strategy *s)
 {
     const lsi_mode *m = lsi_mode_now();
 
-    while (m != NULL && (m->strategy != s || (m->cross && m->frame == NULL))) {
+    while (m != NULL && (m->strategy != s || (m->cross && m->run == NULL))) {
         m = m->outer;
     }
     return m;

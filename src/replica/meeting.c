@@ -1,0 +1,319 @@
+/*
+ * How the replicas of one run come together: calls of the run's communicator, and
+ * meetings, in which replicas show each other memory.
+ *
+ * A replica publishes how many meetings it has open in which it reads other replicas'
+ * memory (lsi_looking.depth), before it comes and until it is done. So every replica that
+ * was met is counted, and a replica whose calls fail because the run is broken knows from
+ * the counts which replicas may still read what it shows.
+ */
+#include "replica/run.h"
+
+#include <string.h>
+
+int lsi_replica_peers(const ls_context *c)
+{
+    const lsi_replica *r = lsi_replica_of(c);
+
+    return r == NULL || r->run == NULL ? 1 : r->run->n;
+}
+
+/* This replica is about to wait: where replicas take turns, the next one goes on. */
+static void pause_replica(lsi_replica *r)
+{
+    r->met++;
+    if (r->index == 0) {
+        lsi_created_pause(r->run, r->met);
+    }
+    lsi_turn_pass(r->run, r->index);
+}
+
+static ls_comm_options options_of(const ls_communication_options *call,
+                                  const ls_strategy *s)
+{
+    ls_communication_options merged = s->communication;
+    ls_comm_options opts = LS_COMM_OPTIONS_INIT;
+
+    if (call != NULL) {
+        ls_communication_merge(&merged, call);
+    }
+    if (merged.timeout_seconds > 0) {
+        opts.timeout_ms = (int64_t)(merged.timeout_seconds * 1000);
+    }
+    opts.algorithm = merged.algorithm;
+    return opts;
+}
+
+static lsi_comm_place place_of(const ls_context *c)
+{
+    return (lsi_comm_place){c->file, c->line};
+}
+
+/*
+ * A call of this replica failed, and with it its step: breaks the group, so that the
+ * replicas that wait are released now. Where replicas take turns this one will wait for
+ * its turn next, and they would wait for each other.
+ */
+static void release_all(ls_context *c, const ls_error *why)
+{
+    const lsi_replica *r = lsi_replica_of(c);
+    ls_error e = *why;
+
+    if (!lsi_comm_broken(r->comm)) {
+        if (e.rank < 0) {
+            e.rank = r->index;
+        }
+        lsi_comm_break(r->comm, &e);
+    }
+    (void)lsi_context_error(c, why);
+}
+
+bool lsi_come(ls_context *c, const char *what, uint64_t detail, void *mine, void **all)
+{
+    lsi_replica *r = lsi_replica_of(c);
+    const ls_comm_options opts = options_of(NULL, r->strategy);
+    ls_error e = LS_ERROR_INIT;
+    ls_status st;
+
+    pause_replica(r);
+    st = lsi_comm_meet(r->comm, what, detail, mine, all, &opts, place_of(c), &e);
+    if (st != LS_OK) {
+        release_all(c, &e);
+    }
+    return st == LS_OK;
+}
+
+bool lsi_meeting_wait(ls_context *c, const char *what, uint64_t detail)
+{
+    const lsi_replica *r = lsi_replica_of(c);
+    bool met;
+
+    if (lsi_context_aborted(c)) {
+        return false;
+    }
+    if (lsi_replica_peers(c) == 1) {
+        return true;
+    }
+    met = lsi_come(c, what, detail, NULL, NULL);
+    lsi_turn_wait(r->run, r->index);
+    return met;
+}
+
+/* ---- meetings ---- */
+
+/* What the replicas show in one meeting. A replica keeps those it has used. */
+struct lsi_shown {
+    struct lsi_shown *next;
+    void *by[]; /* one per replica */
+};
+
+static lsi_looking *looking_of(const lsi_replica *r)
+{
+    return &r->run->level->looking[r->index];
+}
+
+/* Room for what `n` replicas show; NULL: out of memory. */
+static struct lsi_shown *take_shown(const lsi_replica *r, int n)
+{
+    lsi_looking *mine = looking_of(r);
+    struct lsi_shown *shown = mine->unused;
+
+    if (shown != NULL) {
+        mine->unused = shown->next;
+        return shown;
+    }
+    return lsi_alloc(1, sizeof *shown + (size_t)n * sizeof(void *));
+}
+
+static void return_shown(const lsi_replica *r, struct lsi_shown *shown)
+{
+    lsi_looking *mine = looking_of(r);
+
+    if (shown != NULL) {
+        shown->next = mine->unused;
+        mine->unused = shown;
+    }
+}
+
+void lsi_looking_clear(lsi_looking *looking)
+{
+    while (looking->unused != NULL) {
+        struct lsi_shown *shown = looking->unused;
+
+        looking->unused = shown->next;
+        lsi_free(shown);
+    }
+}
+
+static atomic_int *count_of(const lsi_replica *r, int index)
+{
+    return &r->run->level->looking[index].depth;
+}
+
+/*
+ * Waits until no replica has a meeting open that is as deep as the one this replica
+ * closes. Only in a broken run, where replicas wait for each other nowhere else; a
+ * replica waits here for meetings deeper than its own, so no two wait for each other. The
+ * turn of a sequential run is passed on: the replica waited for may need it.
+ */
+static void wait_for_readers(const lsi_replica *r, int depth)
+{
+    struct lsi_run *run = r->run;
+
+    for (int k = 0; k < run->n; k++) {
+        while (k != r->index && atomic_load(count_of(r, k)) >= depth) {
+            if (lsi_turn_is(run, r->index)) {
+                lsi_turn_pass(run, r->index);
+            }
+            lsi_yield();
+        }
+    }
+}
+
+static void stop_looking(lsi_meeting *m)
+{
+    const lsi_replica *r = lsi_replica_of(m->context);
+
+    atomic_store(count_of(r, r->index), m->depth - 1);
+}
+
+/* A meeting failed: other replicas may have met all the same, and read what was shown. */
+static void wait_if_broken(const lsi_meeting *m)
+{
+    const lsi_replica *r = lsi_replica_of(m->context);
+
+    if (lsi_comm_broken(r->comm)) {
+        wait_for_readers(r, m->depth);
+    }
+}
+
+/* Comes to the meeting; false: not all did. */
+static bool enter_meeting(lsi_meeting *m, uint64_t detail, void *mine)
+{
+    const lsi_replica *r = lsi_replica_of(m->context);
+
+    if (m->lifetime == LSI_UNTIL_CLOSE) {
+        m->depth = atomic_load_explicit(count_of(r, r->index), memory_order_relaxed) + 1;
+        atomic_store(count_of(r, r->index), m->depth);
+    }
+    m->met = lsi_come(m->context, m->what, detail, mine, m->shown->by);
+    if (!m->met && m->lifetime == LSI_UNTIL_CLOSE) {
+        stop_looking(m);
+        wait_if_broken(m);
+    }
+    lsi_turn_wait(r->run, r->index);
+    return m->met;
+}
+
+bool lsi_meeting_open(ls_context *c, const char *what, uint64_t detail, void *mine,
+                      lsi_lifetime lifetime, lsi_meeting *m)
+{
+    ls_error e = LS_ERROR_INIT;
+
+    *m = (lsi_meeting){.context = c,
+                       .what = what,
+                       .n = lsi_replica_peers(c),
+                       .lifetime = lifetime,
+                       .mine = mine};
+    if (lsi_context_aborted(c)) {
+        return false;
+    }
+    if (m->n == 1) {
+        return true;
+    }
+    m->shown = take_shown(lsi_replica_of(c), m->n);
+    if (m->shown == NULL) {
+        (void)lsi_fail(&e, LS_RESOURCE_EXHAUSTED, -1, "out of memory for %s", what);
+        release_all(c, &e);
+        return false;
+    }
+    return enter_meeting(m, detail, mine);
+}
+
+void *lsi_meeting_peer(const lsi_meeting *m, int r)
+{
+    return m->shown == NULL ? m->mine : m->shown->by[r];
+}
+
+void lsi_meeting_close(lsi_meeting *m)
+{
+    const lsi_replica *r = lsi_replica_of(m->context);
+
+    if (m->met && m->lifetime == LSI_UNTIL_CLOSE) {
+        stop_looking(m);
+        if (!lsi_come(m->context, m->what, UINT64_MAX, NULL, NULL)) {
+            wait_if_broken(m);
+        }
+        lsi_turn_wait(r->run, r->index);
+    }
+    if (m->shown != NULL) {
+        return_shown(r, m->shown);
+    }
+    m->shown = NULL;
+    m->met = false;
+}
+
+static void release_shown(void *t)
+{
+    ls_tensor_release(t);
+}
+
+bool lsi_meeting_keep(ls_context *c, ls_tensor *t)
+{
+    return lsi_context_keep(c, ls_tensor_retain(t), release_shown);
+}
+
+void *lsi_meeting_room(ls_context *c, size_t bytes)
+{
+    const ls_shape shape = LS_SHAPE((int64_t)bytes);
+    ls_tensor *t = lsi_context_tensor(c, LS_U8, &shape);
+
+    if (t == NULL || !lsi_meeting_keep(c, t)) {
+        return NULL;
+    }
+    memset(t->data, 0, bytes);
+    return t->data;
+}
+
+/* ---- sums ---- */
+
+bool lsi_all_reduce_tensors(ls_context *c, ls_reduce op, ls_tensor *const *ts, size_t n,
+                            const ls_communication_options *opts, ls_tensor **outs)
+{
+    enum { FEW = 64 };
+    lsi_replica *r = lsi_replica_of(c);
+    lsi_comm_piece few[FEW];
+    lsi_comm_piece *pieces = n <= FEW ? few : lsi_alloc(n, sizeof *pieces);
+    ls_error e = LS_ERROR_INIT;
+    ls_comm_options how = options_of(opts, r->strategy);
+    ls_status st;
+
+    if (pieces == NULL) {
+        (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for all_reduce");
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        pieces[i] = (lsi_comm_piece){ts[i]->data, outs[i]->data, (size_t)ts[i]->count};
+    }
+    pause_replica(r);
+    st = lsi_comm_all_reduce_pieces(r->comm, op, pieces, n, (ls_dtype)ts[0]->dtype, &how,
+                                    place_of(c), &e);
+    if (st != LS_OK) {
+        release_all(c, &e);
+    }
+    lsi_turn_wait(r->run, r->index);
+    if (pieces != few) {
+        lsi_free(pieces);
+    }
+    return st == LS_OK;
+}
+
+ls_tensor *lsi_context_tensor(ls_context *c, ls_dtype dtype, const ls_shape *shape)
+{
+    ls_tensor *t = lsi_failed(c) ? NULL : lsi_context_struct(c);
+
+    if (t == NULL || !lsi_tensor_init(t, c->device, dtype, shape)) {
+        return ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for a tensor");
+    }
+    return t;
+}
