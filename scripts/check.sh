@@ -4,7 +4,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-steps=(format layers headers tidy clang asan tsan install)
+steps=(format layers kinds names headers tidy clang asan tsan install)
 [ $# -eq 0 ] || steps=("$@")
 
 # Builds with a sanitizer and runs the tests that are programs of ours. Warnings are no
@@ -20,15 +20,22 @@ clang_build() {
         ctest --test-dir build/clang --output-on-failure -LE outside
 }
 
-# From the dev build, which `make test` has usually left up to date.
+# Which `make test` has usually left up to date.
+dev_build() {
+    cmake --preset dev && cmake --build --preset dev
+}
+
+# From the dev build.
 outside() {
-    cmake --preset dev && cmake --build --preset dev && ctest --preset dev -L outside
+    dev_build && ctest --preset dev -L outside
 }
 
 run() {
     case $1 in
     format) scripts/check-format.sh ;;
-    layers) scripts/check-layers.sh ;;
+    layers) dev_build && scripts/check-layers.sh ;;
+    kinds) scripts/check-kinds.sh ;;
+    names) scripts/check-names.py ;;
     headers) scripts/check-headers.sh gcc g++ clang clang++ ;;
     tidy) scripts/check-tidy.sh ;;
     clang) clang_build ;;

@@ -23,8 +23,9 @@ static ls_status check_call(const char *what, const ls_cross_device *x,
 }
 
 /* The parts of a value and where they go. On failure nothing is held. */
-static ls_status resolve(const ls_cross_device *x, ls_value *value, ls_value *destination,
-                         lsi_components *p, lsi_destination *to, ls_error *err)
+static ls_status resolve_pair(const ls_cross_device *x, ls_value *value,
+                              ls_value *destination, lsi_components *p,
+                              lsi_destination *to, ls_error *err)
 {
     ls_status st = check_call("reduce", x, value, err);
 
@@ -89,8 +90,8 @@ ls_status ls_cross_device_batch_reduce(ls_cross_device *x, ls_reduce op,
         st = lsi_fail_memory(err, "a batch of values", n * sizeof *parts);
     }
     for (; st == LS_OK && ready < n; ready += st == LS_OK) {
-        st = resolve(x, values[ready], destinations[ready], &parts[ready], &to[ready],
-                     err);
+        st = resolve_pair(x, values[ready], destinations[ready], &parts[ready],
+                          &to[ready], err);
     }
     if (st == LS_OK) {
         st = reduce_pairs(x, op, parts, to, n, made, err);

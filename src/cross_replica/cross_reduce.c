@@ -48,15 +48,15 @@ static ls_status check_alike(lsi_components *p, ls_error *err)
 /* ---- sums ---- */
 
 /* One call of lsi_cross_reduce(). The results of value i begin at results[i * to->n]. */
-typedef struct job {
+typedef struct cross_call {
     const ls_cross_device *x;
     ls_reduce op;
     lsi_components *values;
     const lsi_destination *to;
     ls_tensor **results;
-} job;
+} cross_call;
 
-static ls_tensor **results_of(const job *j, size_t value)
+static ls_tensor **results_of(const cross_call *j, size_t value)
 {
     return j->results + value * j->to->n;
 }
@@ -78,7 +78,7 @@ static bool fits_hierarchy(const lsi_components *p, const lsi_destination *to)
     return fits;
 }
 
-static lsi_cross_kind kind_for(const job *j, const lsi_components *p)
+static lsi_cross_kind kind_for(const cross_call *j, const lsi_components *p)
 {
     if (j->x->kind == LSI_CROSS_HIERARCHICAL && !fits_hierarchy(p, j->to)) {
         return LSI_CROSS_ONE_DEVICE;
@@ -87,7 +87,8 @@ static lsi_cross_kind kind_for(const job *j, const lsi_components *p)
 }
 
 /* results[0], wherever it is, in every place of the destination. */
-static ls_status spread(const lsi_destination *to, ls_tensor **results, ls_error *err)
+static ls_status copy_to_all(const lsi_destination *to, ls_tensor **results,
+                             ls_error *err)
 {
     ls_tensor *first = results[0];
     ls_status st = LS_OK;
@@ -101,8 +102,8 @@ static ls_status spread(const lsi_destination *to, ls_tensor **results, ls_error
 }
 
 /* The sums of a value, `n` of them, divided if a mean is asked for. */
-static ls_status divide(const job *j, size_t by, ls_tensor **sums, size_t n,
-                        ls_error *err)
+static ls_status divide_sums(const cross_call *j, size_t by, ls_tensor **sums, size_t n,
+                             ls_error *err)
 {
     for (size_t i = 0; j->op == LS_MEAN && i < n; i++) {
         ls_tensor *mean = NULL;
@@ -118,7 +119,8 @@ static ls_status divide(const job *j, size_t by, ls_tensor **sums, size_t n,
 }
 
 /* Where a value's sum is computed: in one place, or on every device. */
-static ls_status make_room(const job *j, size_t value, lsi_cross_kind kind, ls_error *err)
+static ls_status create_results(const cross_call *j, size_t value, lsi_cross_kind kind,
+                                ls_error *err)
 {
     const ls_tensor *like = j->values[value].t[0];
     const ls_shape shape = ls_tensor_shape(like);
@@ -143,14 +145,14 @@ static ls_status make_room(const job *j, size_t value, lsi_cross_kind kind, ls_e
  * A mean of float16 or bfloat16 is added in float32 and narrowed once, as all_reduce does
  * it in replicas: 60000 and 60000 have a mean, though no float16 holds their sum.
  */
-static bool is_wide_mean(const job *j, const ls_tensor *t)
+static bool is_wide_mean(const cross_call *j, const ls_tensor *t)
 {
     return j->op == LS_MEAN && (t->dtype == LS_F16 || t->dtype == LS_BF16);
 }
 
 /* Sums value `value`; `from` and `at` have room for the components and the devices. */
-static void sum_value(const job *j, lsi_cross_kind kind, size_t value, const void **from,
-                      void **at)
+static void sum_value(const cross_call *j, lsi_cross_kind kind, size_t value,
+                      const void **from, void **at)
 {
     const lsi_components *p = &j->values[value];
     const ls_dtype dtype = (ls_dtype)p->t[0]->dtype;
@@ -179,7 +181,7 @@ static void sum_value(const job *j, lsi_cross_kind kind, size_t value, const voi
 }
 
 /* Reduces a dense value. */
-static ls_status reduce_dense(const job *j, size_t value, ls_error *err)
+static ls_status reduce_dense(const cross_call *j, size_t value, ls_error *err)
 {
     const lsi_components *p = &j->values[value];
     const lsi_cross_kind kind = kind_for(j, p);
@@ -189,36 +191,36 @@ static ls_status reduce_dense(const job *j, size_t value, ls_error *err)
     const void **from = lsi_alloc(p->n, sizeof *from);
     ls_status st = from == NULL || at == NULL
                        ? lsi_fail_memory(err, "a reduction", p->n * sizeof *from)
-                       : make_room(j, value, kind, err);
+                       : create_results(j, value, kind, err);
 
     if (st == LS_OK) {
         sum_value(j, kind, value, from, at);
     }
     if (st == LS_OK && !is_wide_mean(j, results[0])) {
-        st = divide(j, p->n, results, everywhere ? j->to->n : 1, err);
+        st = divide_sums(j, p->n, results, everywhere ? j->to->n : 1, err);
     }
     if (st == LS_OK && !everywhere) {
-        st = spread(j->to, results, err);
+        st = copy_to_all(j->to, results, err);
     }
     lsi_free(from);
     lsi_free(at);
     return st;
 }
 
-static ls_status reduce_sparse(const job *j, size_t value, ls_error *err)
+static ls_status reduce_sparse(const cross_call *j, size_t value, ls_error *err)
 {
     const lsi_components *p = &j->values[value];
     ls_tensor **results = results_of(j, value);
     ls_status st = lsi_reduce_rows(p, j->to->devices[0], &results[0], err);
 
     if (st == LS_OK) {
-        st = divide(j, p->n, results, 1, err);
+        st = divide_sums(j, p->n, results, 1, err);
     }
-    return st == LS_OK ? spread(j->to, results, err) : st;
+    return st == LS_OK ? copy_to_all(j->to, results, err) : st;
 }
 
 /* Every value by the algorithm it needs. */
-static ls_status reduce_all(const job *j, size_t n, ls_error *err)
+static ls_status reduce_all(const cross_call *j, size_t n, ls_error *err)
 {
     ls_status st = LS_OK;
 
@@ -275,7 +277,7 @@ ls_status lsi_cross_reduce(const ls_cross_device *x, ls_reduce op, lsi_component
                            size_t n, const lsi_destination *to, ls_value **outs,
                            ls_error *err)
 {
-    job j = {x, op, values, to, NULL};
+    cross_call j = {x, op, values, to, NULL};
     ls_value **made = NULL;
     size_t room;
 
@@ -312,7 +314,7 @@ ls_status lsi_cross_broadcast(ls_tensor *t, const lsi_destination *to, ls_value 
         return lsi_fail_memory(err, "a broadcast", to->n * sizeof(ls_tensor *));
     }
     copies[0] = ls_tensor_retain(t);
-    ls_status st = spread(to, copies, err);
+    ls_status st = copy_to_all(to, copies, err);
     if (st == LS_OK) {
         st = as_value(copies, to->n, out, err);
     }

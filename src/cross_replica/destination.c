@@ -17,7 +17,7 @@ bool lsi_destination_same(const lsi_destination *a, const lsi_destination *b)
 }
 
 /* Room for `n` devices. */
-static ls_status reserve(size_t n, lsi_destination *out, ls_error *err)
+static ls_status reserve_devices(size_t n, lsi_destination *out, ls_error *err)
 {
     ls_device **devices = lsi_alloc(n, sizeof(ls_device *));
 
@@ -30,7 +30,7 @@ static ls_status reserve(size_t n, lsi_destination *out, ls_error *err)
 
 ls_status lsi_destination_device(ls_device *device, lsi_destination *out, ls_error *err)
 {
-    const ls_status st = reserve(1, out, err);
+    const ls_status st = reserve_devices(1, out, err);
 
     if (st == LS_OK) {
         out->devices[0] = device;
@@ -65,7 +65,7 @@ static ls_status of_name(const char *what, ls_string name, ls_runtime *rt,
 static ls_status of_variable(ls_variable *v, lsi_destination *out, ls_error *err)
 {
     const size_t n = ls_variable_components(v);
-    const ls_status st = reserve(n, out, err);
+    const ls_status st = reserve_devices(n, out, err);
 
     for (size_t i = 0; st == LS_OK && i < n; i++) {
         out->devices[i] = ls_variable_device(ls_variable_component(v, i));
@@ -88,7 +88,7 @@ static ls_device *device_of(const ls_value *leaf)
 static ls_status of_components(const char *what, const ls_value *d, lsi_destination *out,
                                ls_error *err)
 {
-    ls_status st = reserve(ls_value_size(d), out, err);
+    ls_status st = reserve_devices(ls_value_size(d), out, err);
 
     for (size_t i = 0; st == LS_OK && i < out->n; i++) {
         const ls_value *component = ls_value_child(d, i);

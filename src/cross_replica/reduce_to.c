@@ -175,7 +175,7 @@ static ls_status refuse_list(const char *what, const ls_value *destination, ls_e
 }
 
 /* Hands `made` over, or drops it if nobody asked. */
-static ls_status give(ls_value *made, ls_value **out)
+static ls_status hand_over(ls_value *made, ls_value **out)
 {
     if (out != NULL) {
         *out = made;
@@ -224,7 +224,7 @@ ls_status ls_strategy_reduce_to(ls_strategy *s, ls_reduce op, ls_value *value,
     if (st == LS_OK) {
         st = reduce_pair(s, "reduce_to", op, value, destination, &made, err);
     }
-    return st == LS_OK ? give(made, out) : st;
+    return st == LS_OK ? hand_over(made, out) : st;
 }
 
 /* ---- batches ---- */
@@ -258,7 +258,8 @@ static void clear_together(together *g)
 }
 
 /* Takes value `i` into the group if it belongs there; else *taken is false. */
-static ls_status take(const batch *b, size_t i, together *g, bool *taken, ls_error *err)
+static ls_status take_into_group(const batch *b, size_t i, together *g, bool *taken,
+                                 ls_error *err)
 {
     lsi_destination to = {0, NULL};
 
@@ -318,7 +319,7 @@ static ls_status reduce_batch(const batch *b, ls_value **made, ls_error *err)
 
         st = refuse_list("batch_reduce_to", b->destinations[i], err);
         if (st == LS_OK) {
-            st = take(b, i, &g, &taken, err);
+            st = take_into_group(b, i, &g, &taken, err);
         }
         if (st == LS_OK && !taken) {
             st = reduce_pair(b->s, "batch_reduce_to", b->op, b->values[i],
@@ -378,8 +379,8 @@ ls_status ls_strategy_batch_reduce_to(ls_strategy *s, ls_reduce op,
 /* ---- broadcast ---- */
 
 /* One value on every device of the destination. */
-static ls_status broadcast(ls_strategy *s, ls_value *value, ls_value *destination,
-                           ls_value **out, ls_error *err)
+static ls_status broadcast_value(ls_strategy *s, ls_value *value, ls_value *destination,
+                                 ls_value **out, ls_error *err)
 {
     lsi_destination to = {0, NULL};
     ls_tensor *t = NULL;
@@ -426,8 +427,8 @@ ls_status ls_strategy_broadcast_to(ls_strategy *s, ls_value *value, ls_value *de
     // A number stays one: which dtype it has is decided by what it is combined with.
     if (!s->ops->per_replica || kind == LS_VALUE_INT || kind == LS_VALUE_FLOAT ||
         kind == LS_VALUE_BOOL) {
-        return give(ls_value_retain(value), out);
+        return hand_over(ls_value_retain(value), out);
     }
-    st = broadcast(s, value, destination, &made, err);
-    return st == LS_OK ? give(made, out) : st;
+    st = broadcast_value(s, value, destination, &made, err);
+    return st == LS_OK ? hand_over(made, out) : st;
 }

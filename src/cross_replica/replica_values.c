@@ -67,8 +67,8 @@ struct shifted {
 };
 
 /* The ids of this worker's replicas among those of all workers. */
-static ls_status shift(const ls_value_context *vc, void *user, ls_value **out,
-                       ls_error *err)
+static ls_status make_shifted(const ls_value_context *vc, void *user, ls_value **out,
+                              ls_error *err)
 {
     const struct shifted *s = user;
     const ls_value_context whole = {s->first + vc->replica_id, s->replicas, vc->device};
@@ -98,7 +98,7 @@ ls_status ls_strategy_values_of(ls_strategy *s, const ls_distribute_options *opt
     local = ls_strategy_replicas(s);
     job.replicas = workers * local;
     job.first = (opts != NULL ? opts->worker : 0) * local;
-    return ls_strategy_values(s, shift, &job, out, err);
+    return ls_strategy_values(s, make_shifted, &job, out, err);
 }
 
 /* ---- what a value holds ---- */
@@ -123,7 +123,7 @@ static ls_status copies_of(const ls_variable *v, ls_value **out, ls_error *err)
 }
 
 /* What replica `user` points at sees of a leaf: its component, of variables too. */
-static ls_status pick(ls_value *leaf, void *user, ls_value **out, ls_error *err)
+static ls_status pick_component(ls_value *leaf, void *user, ls_value **out, ls_error *err)
 {
     const size_t *replica = user;
     const ls_variable *v = ls_value_as_variable(leaf);
@@ -145,7 +145,7 @@ static ls_status results_of(const ls_strategy *s, ls_value *structure, ls_value 
         return lsi_fail_memory(err, "local_results", n * sizeof(ls_value *));
     }
     for (size_t k = 0; k < n && st == LS_OK; k++) {
-        st = ls_value_map(structure, pick, &k, &made[k], err);
+        st = ls_value_map(structure, pick_component, &k, &made[k], err);
     }
     if (st == LS_OK) {
         st = ls_value_tuple(made, n, out, err);

@@ -3,10 +3,10 @@
 
 #include "op/op.h"
 
-typedef struct gather_job {
+typedef struct gathering {
     const ls_strategy *s;
     int axis;
-} gather_job;
+} gathering;
 
 /*
  * TensorFlow's reduction to one device counts axes from the end too, its collectives do
@@ -19,7 +19,7 @@ static bool counts_from_end(const ls_strategy *s, const ls_tensor *t)
     return kind != LSI_CROSS_TREE || t->dtype == LS_I32;
 }
 
-static ls_status check_axis(const gather_job *j, const ls_tensor *t, ls_error *err)
+static ls_status check_axis(const gathering *j, const ls_tensor *t, ls_error *err)
 {
     if (t->ndim == 0) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
@@ -42,7 +42,7 @@ static ls_status check_axis(const gather_job *j, const ls_tensor *t, ls_error *e
                                lsi_text_of(t).s);
 }
 
-static ls_status check_parts(const gather_job *j, const lsi_components *p, ls_error *err)
+static ls_status check_parts(const gathering *j, const lsi_components *p, ls_error *err)
 {
     const ls_tensor *first = p->t[0];
     ls_status st = LS_OK;
@@ -75,8 +75,8 @@ static ls_status check_parts(const gather_job *j, const lsi_components *p, ls_er
     return LS_OK;
 }
 
-static ls_status concatenate(const gather_job *j, const lsi_components *p,
-                             ls_tensor **out, ls_error *err)
+static ls_status concatenate(const gathering *j, const lsi_components *p, ls_tensor **out,
+                             ls_error *err)
 {
     ls_device *host = lsi_host_device(j->s);
     ls_context *c = NULL;
@@ -101,7 +101,7 @@ static ls_status concatenate(const gather_job *j, const lsi_components *p,
 
 static ls_status gather_leaf(ls_value *leaf, void *user, ls_value **out, ls_error *err)
 {
-    const gather_job *j = user;
+    const gathering *j = user;
     ls_variable *v = ls_value_as_variable(leaf);
     lsi_components p = {0, NULL};
     ls_tensor *all = NULL;
@@ -139,7 +139,7 @@ static ls_status gather_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
 ls_status ls_strategy_gather(ls_strategy *s, ls_value *value, int axis, ls_value **out,
                              ls_error *err)
 {
-    gather_job j = {s, axis};
+    gathering j = {s, axis};
     ls_value *made = NULL;
 
     if (s == NULL || value == NULL) {

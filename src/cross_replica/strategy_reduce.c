@@ -51,14 +51,14 @@ static ls_status reduce_whole(ls_strategy *s, ls_reduce op, ls_value *value,
 
 /* ---- over axes ---- */
 
-typedef struct axes_job {
+typedef struct axes_reduction {
     const ls_strategy *s;
     ls_reduce op;
     const int *axes;
     size_t naxes;
-} axes_job;
+} axes_reduction;
 
-static ls_status check_axes(const axes_job *j, const ls_tensor *t, size_t replica,
+static ls_status check_axes(const axes_reduction *j, const ls_tensor *t, size_t replica,
                             ls_error *err)
 {
     for (size_t i = 0; i < j->naxes; i++) {
@@ -76,7 +76,7 @@ static ls_status check_axes(const axes_job *j, const ls_tensor *t, size_t replic
 }
 
 /* How many elements go into each one of the sum. */
-static int64_t elements(const axes_job *j, const ls_tensor *t)
+static int64_t elements(const axes_reduction *j, const ls_tensor *t)
 {
     uint64_t n = 1;
 
@@ -87,9 +87,9 @@ static int64_t elements(const axes_job *j, const ls_tensor *t)
 }
 
 /* *t becomes what `fn` makes of it. */
-static ls_status replace(ls_tensor **t,
-                         ls_tensor *(*fn)(ls_context *, ls_tensor *, const void *),
-                         const void *arg, ls_error *err)
+static ls_status replace_tensor(ls_tensor **t,
+                                ls_tensor *(*fn)(ls_context *, ls_tensor *, const void *),
+                                const void *arg, ls_error *err)
 {
     ls_context *c = NULL;
     ls_status st = ls_context_open((*t)->device, NULL, &c, err);
@@ -111,7 +111,7 @@ static ls_status replace(ls_tensor **t,
 
 static ls_tensor *summed(ls_context *c, ls_tensor *t, const void *arg)
 {
-    const axes_job *j = arg;
+    const axes_reduction *j = arg;
     const bool half = t->dtype == LS_F16 || t->dtype == LS_BF16;
 
     // A mean is added in float32 and narrowed once: a float16 need not hold the sum.
@@ -120,7 +120,7 @@ static ls_tensor *summed(ls_context *c, ls_tensor *t, const void *arg)
 }
 
 /* *t summed over the axes, in its place. */
-static ls_status sum_over_axes(const axes_job *j, ls_tensor **t, ls_error *err)
+static ls_status sum_over_axes(const axes_reduction *j, ls_tensor **t, ls_error *err)
 {
     if ((*t)->dtype == LS_BOOL || (*t)->dtype == LS_STRING) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
@@ -128,14 +128,14 @@ static ls_status sum_over_axes(const axes_job *j, ls_tensor **t, ls_error *err)
                              "and integers; cast it first",
                              lsi_text_of(*t).s);
     }
-    return replace(t, summed, j, err);
+    return replace_tensor(t, summed, j, err);
 }
 
 /*
  * What each replica contributes. Something plain is fed to every replica, so that it
  * counts once for each.
  */
-static ls_status contributions(const axes_job *j, ls_value *leaf, ls_device *device,
+static ls_status contributions(const axes_reduction *j, ls_value *leaf, ls_device *device,
                                lsi_components *out, ls_error *err)
 {
     const size_t replicas = (size_t)LSI_MAX(j->s->local, 1); // the default strategy: 1
@@ -173,8 +173,8 @@ static ls_status contributions(const axes_job *j, ls_value *leaf, ls_device *dev
 }
 
 /* The sum over replicas of their parts, on the host (one replica: where it is). */
-static ls_status sum_over_replicas(const axes_job *j, lsi_components *p, ls_value **out,
-                                   ls_error *err)
+static ls_status sum_over_replicas(const axes_reduction *j, lsi_components *p,
+                                   ls_value **out, ls_error *err)
 {
     const bool single = !j->s->ops->per_replica;
     lsi_destination to = {0, NULL};
@@ -207,7 +207,7 @@ static ls_status divide_by_count(ls_value *numerator, quotient q, ls_value **out
                                  ls_error *err)
 {
     ls_tensor *mean = ls_tensor_retain(ls_value_as_tensor(numerator));
-    ls_status st = replace(&mean, divided, &q, err);
+    ls_status st = replace_tensor(&mean, divided, &q, err);
 
     if (st == LS_OK) {
         st = ls_value_tensor(mean, out, err);
@@ -218,7 +218,7 @@ static ls_status divide_by_count(ls_value *numerator, quotient q, ls_value **out
 
 static ls_status reduce_leaf(ls_value *leaf, void *user, ls_value **out, ls_error *err)
 {
-    const axes_job *j = user;
+    const axes_reduction *j = user;
     lsi_components p = {0, NULL};
     ls_value *sum = NULL;
     int64_t count = 0;
@@ -261,7 +261,7 @@ ls_status ls_strategy_reduce_axes(ls_strategy *s, ls_reduce op, ls_value *value,
                                   const int *axes, size_t naxes, ls_value **out,
                                   ls_error *err)
 {
-    axes_job j = {s, op, axes, naxes};
+    axes_reduction j = {s, op, axes, naxes};
     ls_value *made = NULL;
     ls_status st = check_call(s, op, value, err);
 

@@ -30,8 +30,9 @@ static ls_status draws_begin(struct draws *d, ls_error *err)
 }
 
 /* Runs the function for component `i`; the result is retained. */
-static ls_status call(ls_strategy *s, ls_variable *component, ls_device *device, int i,
-                      const update *u, struct draws *draws, ls_value **out, ls_error *err)
+static ls_status update_component(ls_strategy *s, ls_variable *component,
+                                  ls_device *device, int i, const update *u,
+                                  struct draws *draws, ls_value **out, ls_error *err)
 {
     ls_context *c = NULL;
     ls_value *args = NULL, *result = NULL;
@@ -88,8 +89,8 @@ static ls_status ungroup(ls_strategy *s, ls_value *merged, ls_value **out, ls_er
     return ls_value_map(merged, tuples, s, out, err);
 }
 
-static ls_status merge(ls_strategy *s, ls_value *const *results, size_t n, bool group,
-                       ls_value **out, ls_error *err)
+static ls_status merge_results(ls_strategy *s, ls_value *const *results, size_t n,
+                               bool group, ls_value **out, ls_error *err)
 {
     ls_regroup_options opts = LS_REGROUP_OPTIONS_INIT;
     ls_value *merged = NULL;
@@ -125,13 +126,13 @@ static ls_status update_each(ls_strategy *s, ls_variable *v, ls_device *const *d
         ls_variable *component = v != NULL ? ls_variable_component(v, i) : NULL;
         ls_device *device = component != NULL ? component->device : devices[i];
 
-        st = call(s, component, device, (int)i, u, &draws, &results[i], err);
+        st = update_component(s, component, device, (int)i, u, &draws, &results[i], err);
     }
     if (draws.caller != NULL) {
         draws.caller->position = draws.end;
     }
     if (st == LS_OK) {
-        st = merge(s, results, n, u->group, out, err);
+        st = merge_results(s, results, n, u->group, out, err);
     }
     lsi_value_release_all(results, n);
     return st;
@@ -146,7 +147,7 @@ static ls_status update_once(ls_strategy *s, ls_variable *v, ls_device *device,
     ls_status st = draws_begin(&draws, err);
 
     if (st == LS_OK) {
-        st = call(s, v, device, 0, u, &draws, &result, err);
+        st = update_component(s, v, device, 0, u, &draws, &result, err);
         draws.caller->position = draws.end;
     }
     if (st == LS_OK && out != NULL && u->group) {

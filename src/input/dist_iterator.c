@@ -173,7 +173,7 @@ ls_status lsi_dist_iterator_ready(const ls_dist_iterator *it, const char *what,
 }
 
 /* A part for each replica; where data is missing NULL, if `missing` allows it. */
-static ls_status collect(ls_dist_iterator *it, bool missing, ls_error *err)
+static ls_status collect_parts(ls_dist_iterator *it, bool missing, ls_error *err)
 {
     const ls_dist_dataset *dd = it->dataset;
     ls_status st = LS_OK;
@@ -197,7 +197,7 @@ static ls_status ended(ls_dist_iterator *it, ls_error *err)
 }
 
 /* The parts as one value. */
-static ls_status give(ls_dist_iterator *it, ls_value **out, ls_error *err)
+static ls_status give_step(ls_dist_iterator *it, ls_value **out, ls_error *err)
 {
     const ls_dist_dataset *dd = it->dataset;
     ls_regroup_options opts = LS_REGROUP_OPTIONS_INIT;
@@ -253,8 +253,8 @@ static ls_status known_spec(ls_dist_iterator *it, const ls_spec **out, ls_error 
     const ls_dist_dataset *dd = it->dataset;
     ls_status st = LS_OK;
 
-    *out = dd->stand;
-    if (!lsi_spec_is_open(dd->stand)) {
+    *out = dd->empty_spec;
+    if (!lsi_spec_is_open(dd->empty_spec)) {
         return LS_OK;
     }
     for (int r = 0; r < it->have && it->seen == NULL && st == LS_OK; r++) {
@@ -329,7 +329,7 @@ static ls_status step_partial(ls_dist_iterator *it, ls_value **out, ls_error *er
 {
     const ls_dist_dataset *dd = it->dataset;
     int64_t present = 0;
-    ls_status st = collect(it, true, err);
+    ls_status st = collect_parts(it, true, err);
 
     for (int r = 0; r < it->have; r++) {
         present += it->parts[r] != NULL ? 1 : 0;
@@ -351,21 +351,22 @@ static ls_status step_partial(ls_dist_iterator *it, ls_value **out, ls_error *er
             it->parts[r] = ls_value_retain(it->empty[r]);
         }
     }
-    return give(it, out, err);
+    return give_step(it, out, err);
 }
 
 /* A step with a part for every replica, or none; what a last step had is lost. */
 static ls_status step_whole(ls_dist_iterator *it, ls_value **out, ls_error *err)
 {
-    const ls_status st = collect(it, false, err);
+    const ls_status st = collect_parts(it, false, err);
 
     if (st == LS_OUT_OF_RANGE) {
         return ended(it, err);
     }
-    return st == LS_OK ? give(it, out, err) : st;
+    return st == LS_OK ? give_step(it, out, err) : st;
 }
 
-static ls_status step(ls_dist_iterator *it, bool partial, ls_value **out, ls_error *err)
+static ls_status take_step(ls_dist_iterator *it, bool partial, ls_value **out,
+                           ls_error *err)
 {
     if (it->over) {
         return ended(it, err);
@@ -398,7 +399,7 @@ ls_status(ls_dist_iterator_next)(ls_dist_iterator *it, ls_value **out, ls_error 
     const ls_status st = check_next(it, it == NULL || out == NULL, err);
 
     note_place(it, st);
-    return st == LS_OK ? step(it, it->dataset->partial, out, err) : st;
+    return st == LS_OK ? take_step(it, it->dataset->partial, out, err) : st;
 }
 
 ls_status(ls_dist_iterator_next_optional)(ls_dist_iterator *it, bool *has, ls_value **out,
@@ -416,7 +417,7 @@ ls_status(ls_dist_iterator_next_optional)(ls_dist_iterator *it, bool *has, ls_va
         *has = false;
         return LS_OK;
     }
-    st = step(it, dd->partial || dd->cardinality != LS_INFINITE, out, &why);
+    st = take_step(it, dd->partial || dd->cardinality != LS_INFINITE, out, &why);
     *has = st == LS_OK;
     if (st == LS_OUT_OF_RANGE) {
         return LS_OK;

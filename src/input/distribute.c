@@ -22,7 +22,7 @@ void ls_dist_dataset_release(ls_dist_dataset *d)
     lsi_free(d->pipelines);
     ls_dataset_release(d->original);
     ls_spec_release(d->spec);
-    ls_spec_release(d->stand);
+    ls_spec_release(d->empty_spec);
     ls_strategy_release(d->strategy);
     lsi_free(d);
 }
@@ -40,14 +40,14 @@ ls_spec *ls_dist_spec(const ls_dist_dataset *d, bool *wrapped)
     return d == NULL ? NULL : d->spec;
 }
 
-static ls_status refuse(const char *what, const char *why, ls_error *err)
+static ls_status refuse_call(const char *what, const char *why, ls_error *err)
 {
     return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "%s: %s", what, why);
 }
 
 /* Which of how many workers this is, and how many replicas there are of all. */
-static ls_status stand(const char *what, ls_dist_dataset *dd,
-                       const ls_distribute_options *opts, ls_error *err)
+static ls_status find_worker(const char *what, ls_dist_dataset *dd,
+                             const ls_distribute_options *opts, ls_error *err)
 {
     const ls_strategy *s = dd->strategy;
 
@@ -90,7 +90,8 @@ ls_status lsi_dist_create(const char *what, ls_strategy *s,
     ls_status st;
 
     if (opts != NULL && opts->struct_size < sizeof *opts) {
-        return refuse(what, "start the options from LS_DISTRIBUTE_OPTIONS_INIT", err);
+        return refuse_call(what, "start the options from LS_DISTRIBUTE_OPTIONS_INIT",
+                           err);
     }
     dd = lsi_alloc(1, sizeof *dd);
     if (dd == NULL) {
@@ -105,7 +106,7 @@ ls_status lsi_dist_create(const char *what, ls_strategy *s,
     dd->cheap_ns = HAND_OVER_NS;
     dd->on_host = opts->keep_on_host || s->local == 0;
     dd->cardinality = LS_UNKNOWN_SIZE;
-    st = stand(what, dd, opts, err);
+    st = find_worker(what, dd, opts, err);
     if (st != LS_OK) {
         ls_dist_dataset_release(dd);
         return st;
@@ -127,7 +128,7 @@ ls_status lsi_dist_describe(ls_dist_dataset *dd, const ls_dataset *original,
     dd->cardinality = original->cardinality;
     dd->partial = keeps_step(dd) && original->cardinality != LS_INFINITE &&
                   (dd->workers > 1 || !lsi_spec_is_static(original->spec));
-    dd->stand = ls_spec_retain((ls_spec *)spec);
+    dd->empty_spec = ls_spec_retain((ls_spec *)spec);
     if (dd->partial && dd->workers > 1) {
         return lsi_spec_open_rows(spec, &dd->spec, err);
     }
@@ -136,8 +137,8 @@ ls_status lsi_dist_describe(ls_dist_dataset *dd, const ls_dataset *original,
 }
 
 /* Batches in parts for the replicas, still for one worker that reads everything. */
-static ls_status cut(const ls_dist_dataset *dd, ls_dataset *d, ls_dataset **out,
-                     ls_error *err)
+static ls_status cut_batches(const ls_dist_dataset *dd, ls_dataset *d, ls_dataset **out,
+                             ls_error *err)
 {
     int64_t batch = -1;
     int64_t *sizes;
@@ -164,7 +165,7 @@ static ls_status cut(const ls_dist_dataset *dd, ls_dataset *d, ls_dataset **out,
 }
 
 /* The pipeline of this worker into dd->pipelines[0]. `d` is a graph of our own. */
-static ls_status build(ls_dist_dataset *dd, ls_dataset *d, ls_error *err)
+static ls_status build_pipeline(ls_dist_dataset *dd, ls_dataset *d, ls_error *err)
 {
     const lsi_sharding how = {dd->workers, dd->worker, dd->total, d->options.auto_shard,
                               &dd->too_few};
@@ -174,7 +175,7 @@ static ls_status build(ls_dist_dataset *dd, ls_dataset *d, ls_error *err)
     dd->wanting = dd->workers;
     dd->prefetched = dd->total > 1;
     if (dd->total > 1) {
-        st = cut(dd, d, &parts, err);
+        st = cut_batches(dd, d, &parts, err);
     } else {
         parts = ls_dataset_retain(d);
     }
@@ -204,7 +205,7 @@ static ls_status distribute(ls_dist_dataset *dd, ls_dataset *d, ls_error *err)
         st = lsi_graph_made(lsi_dataset_clone(d), &own, err);
     }
     if (st == LS_OK) {
-        st = build(dd, own, err);
+        st = build_pipeline(dd, own, err);
         dd->original = lsi_spec_is_open(d->spec) ? ls_dataset_retain(d) : NULL;
     }
     ls_dataset_release(own);
@@ -220,7 +221,7 @@ ls_status(ls_strategy_distribute)(ls_strategy *s, ls_dataset *d,
     ls_status st;
 
     if (s == NULL || out == NULL) {
-        return refuse("distribute", "an argument is NULL", err);
+        return refuse_call("distribute", "an argument is NULL", err);
     }
     st = lsi_dist_create("distribute", s, opts, &dd, err);
     if (st != LS_OK) {
@@ -267,10 +268,10 @@ ls_status ls_dist_auto_shard(ls_dist_dataset *d, int shards, int index, ls_error
     int64_t few = 0;
 
     if (d == NULL || d->npipelines == 0) {
-        return refuse("auto-shard",
-                      d == NULL ? "the dataset is NULL"
-                                : "a callable has no pipeline to shard",
-                      err);
+        return refuse_call("auto-shard",
+                           d == NULL ? "the dataset is NULL"
+                                     : "a callable has no pipeline to shard",
+                           err);
     }
     made = lsi_alloc((size_t)d->npipelines, sizeof(ls_dataset *));
     if (made == NULL) {

@@ -36,7 +36,7 @@ struct lsi_feed {
 };
 
 /* The next element, wherever it comes from. */
-static ls_status make(lsi_feed *f, ls_value **out, ls_error *err)
+static ls_status make_element(lsi_feed *f, ls_value **out, ls_error *err)
 {
     const lsi_feed_options *o = &f->opts;
     ls_value *v = NULL;
@@ -76,7 +76,7 @@ static ls_status pull(lsi_feed *f, int64_t *at, ls_value **out, ls_error *err)
 {
     const bool first = f->dealt == 0;
     const int64_t begin = *at;
-    const ls_status st = make(f, out, err);
+    const ls_status st = make_element(f, out, err);
 
     *at = now(f);
     f->cost_ns = first ? *at - begin : follow(f, f->cost_ns, *at - begin);
@@ -141,7 +141,7 @@ static void read_ahead(void *arg)
 }
 
 /* Without a thread the elements are made when they are asked for. */
-static void start(lsi_feed *f)
+static void start_reading(lsi_feed *f)
 {
     f->woken = true;
     f->started = lsi_thread_start(&f->thread, read_ahead, f, NULL, "ls-feed") == LS_OK;
@@ -157,7 +157,7 @@ static void wake(lsi_feed *f)
         return;
     }
     if (!f->started) {
-        start(f);
+        start_reading(f);
     } else {
         f->woken = true;
         lsi_cond_signal(&f->room);

@@ -32,8 +32,8 @@ static ls_status check_options(const ls_strategy *s, const ls_dist_dataset *dd,
     return LS_OK;
 }
 
-static ls_status call(ls_dist_dataset *dd, ls_input_fn fn, void *user, int i,
-                      ls_error *err)
+static ls_status call_input_function(ls_dist_dataset *dd, ls_input_fn fn, void *user,
+                                     int i, ls_error *err)
 {
     const bool alone = dd->npipelines > 1;
     const ls_input_context ic = {alone ? dd->npipelines : dd->workers,
@@ -63,7 +63,7 @@ static ls_status make_all(ls_dist_dataset *dd, ls_input_fn fn, void *user, int n
     }
     dd->npipelines = n;
     for (int i = 0; i < n && st == LS_OK; i++) {
-        st = call(dd, fn, user, i, err);
+        st = call_input_function(dd, fn, user, i, err);
     }
     for (int i = 1; i < n && st == LS_OK; i++) {
         if (!ls_spec_equal(dd->pipelines[0]->spec, dd->pipelines[i]->spec)) {

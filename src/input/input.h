@@ -10,7 +10,7 @@
 
 #include "lockstep/distribute.h"
 
-/* ---- rewriting graphs (graph.c) ---- */
+/* ---- rewriting graphs (graph_rewrite.c) ---- */
 
 /*
  * Decides on one node whose inputs have been rewritten already: *out is the node's
@@ -59,7 +59,7 @@ ls_status lsi_fail_too_few(int64_t files, int64_t shards, ls_error *err);
 ls_status lsi_auto_shard(ls_dataset *d, const lsi_sharding *how, ls_dataset **out,
                          ls_error *err);
 
-/* ---- seeds and caches of several workers (share.c) ---- */
+/* ---- seeds and caches of several workers (worker_graph.c) ---- */
 
 /* The pair that the first unseeded random operator drew; false: there is none. */
 bool lsi_graph_drawn_seeds(const ls_dataset *d, lsi_seeds *out);
@@ -70,7 +70,7 @@ ls_status lsi_graph_share_seeds(ls_dataset **d, lsi_seeds first, ls_error *err);
 /* Cache files get a name of their own on every worker. Takes *d over. */
 ls_status lsi_graph_part_caches(ls_dataset **d, int workers, int worker, ls_error *err);
 
-/* ---- specs and stand-ins (empty.c) ---- */
+/* ---- specs and stand-ins (empty_batch.c) ---- */
 
 /* The spec with dim 0 of every component unknown; scalars stay. */
 ls_status lsi_spec_open_rows(const ls_spec *s, ls_spec **out, ls_error *err);
@@ -81,7 +81,7 @@ bool lsi_spec_is_open(const ls_spec *s); /* a component's dtype is not known */
 ls_status lsi_empty_value(const ls_spec *s, ls_device *device, ls_value **out,
                           ls_error *err);
 
-/* The value with its tensors on `device` (place.c); NULL: where they are. The second
+/* The value with its tensors on `device` (device_copy.c); NULL: where they are. The second
  * takes `v` over, also when it fails, and makes nothing new of what nobody else holds. */
 ls_status lsi_value_place(ls_value *v, ls_device *device, ls_value **out, ls_error *err);
 ls_status lsi_value_move(ls_value *v, ls_device *device, ls_value **out, ls_error *err);
@@ -134,8 +134,8 @@ struct ls_dist_dataset {
     bool partial; /* replicas without data get empty batches */
     bool wrapped; /* values are PerReplica */
     int64_t cardinality;
-    ls_spec *spec;   /* of one replica's value; NULL: a callable's, unknown */
-    ls_spec *stand;  /* what empty batches go by: the spec with the rows it knows */
+    ls_spec *spec;       /* of one replica's value; NULL: a callable's, unknown */
+    ls_spec *empty_spec; /* of empty batches: the spec with the rows it knows */
     int64_t too_few; /* files that are not enough: told when it is iterated; 0: fine */
     int64_t wanting; /* shards that need one each */
 };

@@ -30,17 +30,19 @@ static void update(const lsi_step *s)
         return;
     }
     for (size_t i = 0; i < s->n; i++) {
-        const double a = lsi_get(s->dtype, s->slot[0], i) + lsi_square_at(s, i);
-        const double g = lsi_get(s->dtype, s->g, i), w = lsi_get(s->dtype, s->w, i);
+        const double a = lsi_get(s->slot[0], s->dtype, (int64_t)i) + lsi_square_at(s, i);
+        const double g = lsi_get(s->g, s->dtype, (int64_t)i),
+                     w = lsi_get(s->w, s->dtype, (int64_t)i);
 
-        lsi_put(s->dtype, s->slot[0], i, a);
-        lsi_put(s->dtype, s->w_out, i, w - s->turn->rate * g / sqrt(a + o->epsilon));
+        lsi_put(s->slot[0], s->dtype, (int64_t)i, a);
+        lsi_put(s->w_out, s->dtype, (int64_t)i,
+                w - s->turn->rate * g / sqrt(a + o->epsilon));
     }
 }
 
 static const lsi_optim_ops ops = {{"accumulator"}, true, true, NULL, update};
 
-static ls_status check(const ls_adagrad_options *opts, ls_error *err)
+static ls_status check_adagrad(const ls_adagrad_options *opts, ls_error *err)
 {
     if (lsi_within(opts->initial_accumulator_value, 0, HUGE_VAL) &&
         lsi_within(opts->epsilon, 0, HUGE_VAL)) {
@@ -65,7 +67,7 @@ ls_status ls_adagrad_create(const ls_adagrad_options *opts, ls_optimizer **out,
     st = lsi_optimizer_options("Adagrad", "LS_ADAGRAD_OPTIONS_INIT",
                                opts->struct_size >= sizeof *opts, out, err);
     if (st == LS_OK) {
-        st = check(opts, err);
+        st = check_adagrad(opts, err);
     }
     if (st == LS_OK) {
         st = lsi_optimizer_new("Adagrad", &ops, opts->learning_rate, &opts->shared, &o,

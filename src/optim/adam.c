@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-static void prepare(const ls_optimizer *o, lsi_optimizer_turn *turn)
+static void prepare_adam(const ls_optimizer *o, lsi_optimizer_turn *turn)
 {
     const float power1 = powf((float)o->beta1, (float)turn->t);
     const float power2 = powf((float)o->beta2, (float)turn->t);
@@ -20,20 +20,23 @@ static void prepare(const ls_optimizer *o, lsi_optimizer_turn *turn)
 static void update_one(const lsi_step *s, size_t i)
 {
     const ls_optimizer *o = s->optimizer;
-    const double g = lsi_get(s->dtype, s->g, i), w = lsi_get(s->dtype, s->w, i);
-    double m = lsi_get(s->dtype, s->slot[0], i), v = lsi_get(s->dtype, s->slot[1], i);
+    const double g = lsi_get(s->g, s->dtype, (int64_t)i),
+                 w = lsi_get(s->w, s->dtype, (int64_t)i);
+    double m = lsi_get(s->slot[0], s->dtype, (int64_t)i),
+           v = lsi_get(s->slot[1], s->dtype, (int64_t)i);
     double root = 0;
 
     m += (g - m) * (1 - o->beta1);
     v += (lsi_square_at(s, i) - v) * (1 - o->beta2);
-    lsi_put(s->dtype, s->slot[0], i, m);
-    lsi_put(s->dtype, s->slot[1], i, v);
+    lsi_put(s->slot[0], s->dtype, (int64_t)i, m);
+    lsi_put(s->slot[1], s->dtype, (int64_t)i, v);
     root = v;
     if (s->slot[2] != NULL) {
-        root = lsi_larger(lsi_get(s->dtype, s->slot[2], i), v);
-        lsi_put(s->dtype, s->slot[2], i, root);
+        root = lsi_larger(lsi_get(s->slot[2], s->dtype, (int64_t)i), v);
+        lsi_put(s->slot[2], s->dtype, (int64_t)i, root);
     }
-    lsi_put(s->dtype, s->w_out, i, w - m * s->turn->alpha / (sqrt(root) + o->epsilon));
+    lsi_put(s->w_out, s->dtype, (int64_t)i,
+            w - m * s->turn->alpha / (sqrt(root) + o->epsilon));
 }
 
 /* float32 with squares of their own: Keras' roundings, which the double loop has not. */
@@ -76,9 +79,9 @@ static void update(const lsi_step *s)
 }
 
 static const lsi_optim_ops plain = {
-    {"momentum", "velocity"}, true, false, prepare, update};
+    {"momentum", "velocity"}, true, false, prepare_adam, update};
 static const lsi_optim_ops amsgrad = {
-    {"momentum", "velocity", "velocity_hat"}, true, false, prepare, update};
+    {"momentum", "velocity", "velocity_hat"}, true, false, prepare_adam, update};
 
 ls_status lsi_adam_new(const char *name, const char *init, const ls_adam_options *opts,
                        ls_optimizer **out, ls_error *err)

@@ -12,8 +12,10 @@
  */
 #ifndef LSI_OPTIM_H
 #define LSI_OPTIM_H
-#include "kernel/update.h"
 #include "variable/variable.h"
+
+#include "kernel/ref/element.h" /* after op/op.h, which turns the noting of sites off */
+#include "kernel/update.h"
 
 #include "lockstep/optimizer.h"
 
@@ -225,11 +227,6 @@ ls_status lsi_optimizer_update_copies(ls_context *c, const ls_optimizer *o,
  */
 void lsi_optimizer_apply_replicated(ls_context *c, ls_optimizer *o, ls_tensor **grads,
                                     ls_variable *const *vars, size_t n);
-
-/* Element i of floating memory as a double, and back; for dtypes without a vector loop.
- */
-double lsi_get(ls_dtype dtype, const void *p, size_t i);
-void lsi_put(ls_dtype dtype, void *p, size_t i, double value);
 
 /* The square of gradient i, or what stands for it. */
 double lsi_square_at(const lsi_step *s, size_t i);

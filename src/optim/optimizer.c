@@ -289,8 +289,8 @@ static bool in_right_place(ls_context *c, const ls_optimizer *o)
 }
 
 /* `grads` becomes the clipped ones. */
-static void apply(ls_context *c, ls_optimizer *o, ls_tensor **grads,
-                  ls_variable *const *vars, size_t n)
+static void apply_alone(ls_context *c, ls_optimizer *o, ls_tensor **grads,
+                        ls_variable *const *vars, size_t n)
 {
     ls_error e = LS_ERROR_INIT;
     lsi_optimizer_turn turn;
@@ -335,7 +335,7 @@ void(ls_optimizer_apply)(ls_context *c, ls_optimizer *o, ls_tensor *const *grads
         if (n > 0) {
             memcpy(list, grads, n * sizeof(ls_tensor *));
         }
-        apply(c, o, list, vars, n);
+        apply_alone(c, o, list, vars, n);
         lsi_device_free(c->device, list);
     }
 }
@@ -357,7 +357,7 @@ void(ls_optimizer_minimize)(ls_context *c, ls_optimizer *o, ls_tape *tape,
     if (list != NULL) {
         (ls_variable_gradients)(c, tape, loss, vars, n, list);
         if (!lsi_failed(c)) {
-            apply(c, o, list, vars, n);
+            apply_alone(c, o, list, vars, n);
         }
         lsi_device_free(c->device, list);
     }

@@ -51,24 +51,26 @@ static void update(const lsi_step *s, void *m, void *a)
         return;
     }
     for (size_t i = 0; i < s->n; i++) {
-        const double g = lsi_get(s->dtype, s->g, i), w = lsi_get(s->dtype, s->w, i);
-        const double v = o->rho * lsi_get(s->dtype, s->slot[0], i) +
+        const double g = lsi_get(s->g, s->dtype, (int64_t)i),
+                     w = lsi_get(s->w, s->dtype, (int64_t)i);
+        const double v = o->rho * lsi_get(s->slot[0], s->dtype, (int64_t)i) +
                          (1 - o->rho) * lsi_square_at(s, i);
         double d = v;
 
-        lsi_put(s->dtype, s->slot[0], i, v);
+        lsi_put(s->slot[0], s->dtype, (int64_t)i, v);
         if (a != NULL) {
-            const double mean = o->rho * lsi_get(s->dtype, a, i) + (1 - o->rho) * g;
+            const double mean =
+                o->rho * lsi_get(a, s->dtype, (int64_t)i) + (1 - o->rho) * g;
 
-            lsi_put(s->dtype, a, i, mean);
+            lsi_put(a, s->dtype, (int64_t)i, mean);
             d = lsi_larger(v - mean * mean, 0);
         }
         d = s->turn->rate * g / sqrt(d + o->epsilon);
         if (m != NULL) {
-            d += o->momentum * lsi_get(s->dtype, m, i);
-            lsi_put(s->dtype, m, i, d);
+            d += o->momentum * lsi_get(m, s->dtype, (int64_t)i);
+            lsi_put(m, s->dtype, (int64_t)i, d);
         }
-        lsi_put(s->dtype, s->w_out, i, w - d);
+        lsi_put(s->w_out, s->dtype, (int64_t)i, w - d);
     }
 }
 
@@ -100,7 +102,7 @@ static const lsi_optim_ops variants[] = {
     {{"velocity", "momentum", "average_gradient"}, true, false, NULL, update_both},
 };
 
-static ls_status check(const ls_rmsprop_options *opts, ls_error *err)
+static ls_status check_rmsprop(const ls_rmsprop_options *opts, ls_error *err)
 {
     if (lsi_within(opts->rho, 0, 1) && lsi_within(opts->momentum, 0, 1) &&
         lsi_within(opts->epsilon, 0, HUGE_VAL)) {
@@ -125,7 +127,7 @@ ls_status ls_rmsprop_create(const ls_rmsprop_options *opts, ls_optimizer **out,
     st = lsi_optimizer_options("RMSprop", "LS_RMSPROP_OPTIONS_INIT",
                                opts->struct_size >= sizeof *opts, out, err);
     if (st == LS_OK) {
-        st = check(opts, err);
+        st = check_rmsprop(opts, err);
     }
     if (st == LS_OK) {
         const int variant = (opts->momentum > 0 ? 1 : 0) + (opts->centered ? 2 : 0);

@@ -22,7 +22,7 @@ ls_status lsi_slot_like(void *user, ls_variable *of, const char *name, double in
     opts.name = name;
     opts.not_trainable = true;
     for (int64_t i = 0; st == LS_OK && initial != 0 && i < start->count; i++) {
-        lsi_put(of->dtype, start->data, (size_t)i, initial); // nobody has seen it yet
+        lsi_put(start->data, of->dtype, i, initial); // nobody has seen it yet
     }
     if (of->components > 0) {
         opts.synchronization = LS_SYNC_ON_WRITE;
@@ -97,8 +97,8 @@ static bool make_room(ls_optimizer *o)
     return true;
 }
 
-static ls_status make(const ls_optimizer *o, ls_variable *v, lsi_slots *fresh,
-                      ls_error *err)
+static ls_status create_slots(const ls_optimizer *o, ls_variable *v, lsi_slots *fresh,
+                              ls_error *err)
 {
     const size_t n = lsi_optimizer_slot_count(o);
     ls_status st = LS_OK;
@@ -127,7 +127,7 @@ ls_status lsi_optimizer_slots(ls_optimizer *o, ls_variable *v, size_t *cursor,
     if (!make_room(o)) {
         return lsi_fail_memory(err, o->name, 2 * o->slots_room * sizeof fresh);
     }
-    st = make(o, v, &fresh, err);
+    st = create_slots(o, v, &fresh, err);
     if (st == LS_OK) {
         o->index[place_of(o, v)] = (uint32_t)(o->nslots + 1);
         fresh.of = ls_variable_retain(v);

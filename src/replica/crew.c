@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static void work(void *arg);
+static void serve_runs(void *arg);
 
 /* One a thread: the crew and the replica it runs. */
 struct member {
@@ -195,7 +195,7 @@ static ls_status start_threads(struct lsi_crew *crew, ls_error *err)
             return lsi_fail_memory(err, "a replica's thread", sizeof *m);
         }
         *m = (struct member){crew, crew->started + 1, lsi_word_get(&crew->go)};
-        st = lsi_thread_start(&crew->threads[crew->started], work, m, err,
+        st = lsi_thread_start(&crew->threads[crew->started], serve_runs, m, err,
                               "ls-replica-%d", m->k);
         if (st != LS_OK) {
             lsi_free(m);
@@ -234,7 +234,7 @@ ls_status lsi_crew_ready(struct lsi_crew *crew, int depth, lsi_level **out, ls_e
     return st;
 }
 
-static void work(void *arg)
+static void serve_runs(void *arg)
 {
     struct member m = *(struct member *)arg;
     struct lsi_crew *crew = m.crew;

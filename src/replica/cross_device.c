@@ -1,8 +1,9 @@
 /* Cross-device operations as handles: which algorithm combines values of several devices. */
 #include "replica/strategy.h"
 
-static ls_status create(lsi_cross_kind kind, int num_packs, ls_device *device,
-                        ls_cross_device **out, ls_error *err)
+static ls_status create_cross_device(lsi_cross_kind kind, int num_packs,
+                                     ls_device *device, ls_cross_device **out,
+                                     ls_error *err)
 {
     if (num_packs < 0 || out == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
@@ -26,17 +27,17 @@ static ls_status create(lsi_cross_kind kind, int num_packs, ls_device *device,
 ls_status ls_reduction_to_one_device_create(ls_device *device, ls_cross_device **out,
                                             ls_error *err)
 {
-    return create(LSI_CROSS_ONE_DEVICE, 0, device, out, err);
+    return create_cross_device(LSI_CROSS_ONE_DEVICE, 0, device, out, err);
 }
 
 ls_status ls_hierarchical_copy_create(int num_packs, ls_cross_device **out, ls_error *err)
 {
-    return create(LSI_CROSS_HIERARCHICAL, num_packs, NULL, out, err);
+    return create_cross_device(LSI_CROSS_HIERARCHICAL, num_packs, NULL, out, err);
 }
 
 ls_status ls_nccl_all_reduce_create(int num_packs, ls_cross_device **out, ls_error *err)
 {
-    return create(LSI_CROSS_NCCL, num_packs, NULL, out, err);
+    return create_cross_device(LSI_CROSS_NCCL, num_packs, NULL, out, err);
 }
 
 ls_cross_device *ls_cross_device_retain(ls_cross_device *x)

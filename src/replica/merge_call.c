@@ -18,7 +18,8 @@ static void wait_for_merge(struct lsi_run *run, int k, unsigned seen)
 }
 
 /* Calls the merge function with everybody's arguments; on the thread of replica 0. */
-static void merge(struct lsi_run *run, ls_merge_fn fn, void *const *args, void *user)
+static void call_merge_function(struct lsi_run *run, ls_merge_fn fn, void *const *args,
+                                void *user)
 {
     ls_context *cross = run->level->cross;
     lsi_mode mode = {
@@ -89,7 +90,7 @@ static void merge_claimed(ls_context *c, bool met, ls_merge_fn fn, void *user)
     }
     run->merged = NULL;
     if (all) {
-        merge(run, fn, run->shown, user);
+        call_merge_function(run, fn, run->shown, user);
     } else {
         if (met) { // somebody took back: the group is broken, and says why
             (void)lsi_meeting_wait(c, "merge_call", 2);

@@ -19,8 +19,8 @@ static const lsi_mode *part_in_run(const ls_strategy *s)
     return m;
 }
 
-static ls_status hold(ls_strategy *s, int replica, const char *what, held_state *out,
-                      ls_error *err)
+static ls_status hold_state(ls_strategy *s, int replica, const char *what,
+                            held_state *out, ls_error *err)
 {
     const int local = s != NULL && s->crew != NULL ? s->local : 1;
     const lsi_mode *part = NULL;
@@ -56,7 +56,7 @@ static ls_status hold(ls_strategy *s, int replica, const char *what, held_state 
     return LS_OK;
 }
 
-static void let_go(const held_state *held)
+static void release_state(const held_state *held)
 {
     if (held->lock != NULL) {
         lsi_mutex_unlock(held->lock);
@@ -73,10 +73,10 @@ ls_status ls_strategy_random_state(ls_strategy *s, int replica, ls_random_state 
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "random state: there is no place for it (out is NULL)");
     }
-    st = hold(s, replica, "random state", &held, err);
+    st = hold_state(s, replica, "random state", &held, err);
     if (st == LS_OK) {
         *out = *held.at;
-        let_go(&held);
+        release_state(&held);
     }
     return st;
 }
@@ -91,10 +91,10 @@ ls_status ls_strategy_set_random_state(ls_strategy *s, int replica,
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "set random state: the state is NULL");
     }
-    st = hold(s, replica, "set random state", &held, err);
+    st = hold_state(s, replica, "set random state", &held, err);
     if (st == LS_OK) {
         *held.at = *state;
-        let_go(&held);
+        release_state(&held);
     }
     return st;
 }

@@ -41,7 +41,7 @@ bool lsi_turn_is(struct lsi_run *run, int k)
 /* ---- one replica ---- */
 
 /* Calls the function in the replica's context and keeps what it gave. */
-static void call(struct lsi_run *run, ls_context *c, int k)
+static void call_replica(struct lsi_run *run, ls_context *c, int k)
 {
     ls_error *err = &run->errors[k];
     ls_value *args = NULL, *result = NULL;
@@ -66,7 +66,7 @@ static void call(struct lsi_run *run, ls_context *c, int k)
 }
 
 /* Tells the others that this replica will not meet them again, and why. */
-static void leave(struct lsi_run *run, int k)
+static void leave_run(struct lsi_run *run, int k)
 {
     ls_error ended = LS_ERROR_INIT;
 
@@ -95,12 +95,12 @@ void lsi_run_replica(struct lsi_run *run, int k)
     r->run = run;
     r->met = 0;
     lsi_mode_push(&mode);
-    call(run, c, k);
+    call_replica(run, c, k);
     lsi_mode_pop(&mode);
     if (k == 0) {
         lsi_created_pause(run, UINT_MAX);
     }
-    leave(run, k);
+    leave_run(run, k);
     atomic_store(&run->finished[k], true);
     lsi_turn_pass(run, k);
     lsi_word_drop(&run->left);
@@ -164,7 +164,7 @@ static const ls_error *first_failure(const struct lsi_run *run, int *replica)
     return found;
 }
 
-static ls_status collect(struct lsi_run *run, ls_value **out, ls_error *err)
+static ls_status collect_results(struct lsi_run *run, ls_value **out, ls_error *err)
 {
     int replica = 0;
     const ls_error *failed = first_failure(run, &replica);
@@ -224,7 +224,7 @@ static ls_status forget_abort(struct lsi_run *run, struct lsi_run *outer, ls_err
 }
 
 /* Resets what the last run left. */
-static void prepare(struct lsi_run *run)
+static void prepare_run(struct lsi_run *run)
 {
     lsi_level *level = run->level;
 
@@ -258,7 +258,7 @@ static void run_first(struct lsi_run *run)
 }
 
 /* Starts the other replicas: from the crew's waiting room, or from a merge's. */
-static void announce(struct lsi_run *run, struct lsi_run *outer)
+static void announce_run(struct lsi_run *run, struct lsi_run *outer)
 {
     if (outer != NULL) {
         outer->inner = run;
@@ -285,17 +285,17 @@ static ls_status run_many(ls_strategy *s, const ls_run_options *opts, ls_replica
     run->args = args;
     run->user = user;
     run->sequential = s->sequential || (opts != NULL && opts->sequential);
-    prepare(run);
+    prepare_run(run);
     st = forget_abort(run, outer, err);
     if (st != LS_OK) {
         return st;
     }
-    announce(run, outer);
+    announce_run(run, outer);
     run_first(run);
     if (outer != NULL) {
         outer->inner = NULL;
     }
-    st = collect(run, out, err);
+    st = collect_results(run, out, err);
     end_steps(run);
     return st;
 }

@@ -204,7 +204,7 @@ static ls_status enter_default(ls_strategy *s, ls_error *err)
     return LS_OK;
 }
 
-static ls_status enter(ls_strategy *s, bool set, ls_error *err)
+static ls_status enter_strategy(ls_strategy *s, bool set, ls_error *err)
 {
     struct lsi_scope *opened = NULL;
     lsi_mode probe;
@@ -245,7 +245,7 @@ ls_status ls_scope_enter(ls_strategy *s, ls_error *err)
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "scope: the strategy is NULL");
     }
-    return enter(s, false, err);
+    return enter_strategy(s, false, err);
 }
 
 ls_status ls_scope_try_exit(ls_strategy *s, ls_error *err)
@@ -304,7 +304,7 @@ ls_status ls_set_strategy(ls_strategy *s, ls_error *err)
                              "set_strategy: the scope of %s is open; leave it first",
                              ls_current_strategy()->ops->name);
     }
-    return s == NULL || s->ops->is_default ? LS_OK : enter(s, true, err);
+    return s == NULL || s->ops->is_default ? LS_OK : enter_strategy(s, true, err);
 }
 
 bool lsi_scope_mixed(void)

@@ -71,7 +71,7 @@ static const ls_op sum_row = {.struct_size = sizeof(ls_op),
                               .kernel = sum_kernel,
                               .gradient = sum_gradient};
 
-static const ls_tensor *peer(const lsi_meeting *m, int r)
+static const ls_tensor *peer_tensor(const lsi_meeting *m, int r)
 {
     return lsi_meeting_peer(m, r);
 }
@@ -93,7 +93,7 @@ typedef enum part { WHOLE, VALUES, INDICES } part;
 
 static const ls_tensor *part_of(const lsi_meeting *p, int r, part which)
 {
-    const ls_tensor *t = peer(p, r);
+    const ls_tensor *t = peer_tensor(p, r);
 
     return which == WHOLE ? t : which == VALUES ? t->values : t->indices;
 }
@@ -194,9 +194,10 @@ static const ls_op gather_row = {.struct_size = sizeof(ls_op),
                                  .kernel = gather_kernel,
                                  .gradient = gather_gradient};
 
-static ls_tensor *mismatch(ls_context *c, const lsi_meeting *p, int r)
+static ls_tensor *fail_mismatch(ls_context *c, const lsi_meeting *p, int r)
 {
-    lsi_text first = lsi_text_of(peer(p, 0)), other = lsi_text_of(peer(p, r));
+    lsi_text first = lsi_text_of(peer_tensor(p, 0)),
+             other = lsi_text_of(peer_tensor(p, r));
 
     return ls_context_fail(c, LS_INVALID_ARGUMENT,
                            "all_gather: replica 0 gives %s, replica %d %s: they may "
@@ -205,20 +206,20 @@ static ls_tensor *mismatch(ls_context *c, const lsi_meeting *p, int r)
 }
 
 /* The shape of the whole and this replica's part; false: the step has failed. */
-static bool fit(ls_context *c, const lsi_meeting *p, struct gather_attrs *a)
+static bool parts_fit(ls_context *c, const lsi_meeting *p, struct gather_attrs *a)
 {
-    const ls_tensor *first = peer(p, 0);
+    const ls_tensor *first = peer_tensor(p, 0);
     int64_t total = 0;
 
     for (int r = 0; r < p->n; r++) {
-        const ls_tensor *t = peer(p, r);
+        const ls_tensor *t = peer_tensor(p, r);
         bool same = t->ndim == first->ndim && t->dtype == first->dtype;
 
         for (int i = 0; same && i < t->ndim; i++) {
             same = i == a->axis || t->dims[i] == first->dims[i];
         }
         if (!same) {
-            (void)mismatch(c, p, r);
+            (void)fail_mismatch(c, p, r);
             return false;
         }
         if (r == lsi_replica_of(c)->index) {
@@ -350,7 +351,7 @@ ls_tensor *(ls_all_gather)(ls_context *c, ls_tensor *t, int axis)
     }
     a.axis = axis;
     if (lsi_meeting_open(c, "all_gather", (uint64_t)axis, t, LSI_UNTIL_CLOSE, &p) &&
-        fit(c, &p, &a)) {
+        parts_fit(c, &p, &a)) {
         out = is_long(t, &a, p.n) ? gather_shared(c, &a, t)
                                   : (ls_op_apply1)(c, &gather_row, &t, 1, &a, sizeof a);
     }
@@ -360,7 +361,7 @@ ls_tensor *(ls_all_gather)(ls_context *c, ls_tensor *t, int axis)
 
 /* ---- sparse sums: rows and indices after each other ---- */
 
-static ls_tensor *join(ls_context *c, const lsi_meeting *p, part which)
+static ls_tensor *join_parts(ls_context *c, const lsi_meeting *p, part which)
 {
     ls_shape shape = ls_tensor_shape(part_of(p, 0, which));
     ls_tensor *out;
@@ -378,7 +379,7 @@ static ls_tensor *join(ls_context *c, const lsi_meeting *p, part which)
 
 static bool same_kind(const lsi_meeting *p, int r)
 {
-    const ls_tensor *a = peer(p, 0), *b = peer(p, r);
+    const ls_tensor *a = peer_tensor(p, 0), *b = peer_tensor(p, r);
     bool same = b->values != NULL && a->ndim == b->ndim && a->dtype == b->dtype &&
                 a->indices->dtype == b->indices->dtype;
 
@@ -401,8 +402,8 @@ static ls_tensor *sum_sparse(ls_context *c, ls_reduce op, ls_tensor *t)
                          &p)) {
         for (int r = 1; r < p.n && !lsi_failed(c); r++) {
             if (!same_kind(&p, r)) {
-                lsi_text first = lsi_text_of(peer(&p, 0)),
-                         other = lsi_text_of(peer(&p, r));
+                lsi_text first = lsi_text_of(peer_tensor(&p, 0)),
+                         other = lsi_text_of(peer_tensor(&p, r));
 
                 (void)ls_context_fail(
                     c, LS_INVALID_ARGUMENT,
@@ -411,8 +412,8 @@ static ls_tensor *sum_sparse(ls_context *c, ls_reduce op, ls_tensor *t)
                     first.s, r, other.s);
             }
         }
-        values = lsi_failed(c) ? NULL : join(c, &p, VALUES);
-        indices = values == NULL ? NULL : join(c, &p, INDICES);
+        values = lsi_failed(c) ? NULL : join_parts(c, &p, VALUES);
+        indices = values == NULL ? NULL : join_parts(c, &p, INDICES);
     }
     lsi_meeting_close(&p);
     if (op == LS_MEAN && values != NULL) {

@@ -69,8 +69,8 @@ static ls_status check_twice(ls_device *const *devices, int n, ls_error *err)
     return LS_OK;
 }
 
-static ls_status parse(ls_runtime *rt, const char *names, ls_device **devices, int *n,
-                       ls_error *err)
+static ls_status parse_names(ls_runtime *rt, const char *names, ls_device **devices,
+                             int *n, ls_error *err)
 {
     char name[NAME], first[NAME] = "", canonical[NAME];
     ls_status st = LS_OK;
@@ -121,7 +121,7 @@ ls_status lsi_devices_parse(ls_runtime *rt, const char *names, int count,
     }
     *n = 0;
     if (room > 0) {
-        st = parse(rt, names, devices, n, err);
+        st = parse_names(rt, names, devices, n, err);
     } else {
         for (*n = 0; *n < count; (*n)++) {
             devices[*n] = ls_runtime_device(rt, *n);

@@ -70,7 +70,7 @@ struct rewriting {
     size_t ndone, room;
 };
 
-static ls_dataset *find(const struct rewriting *w, const ls_dataset *d)
+static ls_dataset *find_rewritten(const struct rewriting *w, const ls_dataset *d)
 {
     for (size_t i = 0; i < w->ndone; i++) {
         if (w->done[i].from == d) {
@@ -124,7 +124,7 @@ static ls_status rewrite(struct rewriting *w, ls_dataset *d, ls_dataset **out)
     ls_dataset **inputs;
     ls_status st = LS_OK;
 
-    *out = find(w, d);
+    *out = find_rewritten(w, d);
     if (*out != NULL) {
         return LS_OK;
     }
@@ -140,7 +140,7 @@ static ls_status rewrite(struct rewriting *w, ls_dataset *d, ls_dataset **out)
         st = decide(w, d, inputs);
     }
     lsi_free(inputs);
-    *out = find(w, d);
+    *out = find_rewritten(w, d);
     return st;
 }
 

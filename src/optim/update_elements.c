@@ -3,43 +3,11 @@
 
 #include <math.h>
 
-double lsi_get(ls_dtype dtype, const void *p, size_t i)
-{
-    switch (dtype) {
-    case LS_F32:
-        return (double)((const float *)p)[i];
-    case LS_F16:
-        return (double)lsi_f16_to_f32(((const uint16_t *)p)[i]);
-    case LS_BF16:
-        return (double)lsi_bf16_to_f32(((const uint16_t *)p)[i]);
-    default:
-        return ((const double *)p)[i];
-    }
-}
-
-void lsi_put(ls_dtype dtype, void *p, size_t i, double value)
-{
-    switch (dtype) {
-    case LS_F32:
-        ((float *)p)[i] = (float)value;
-        break;
-    case LS_F16:
-        ((uint16_t *)p)[i] = lsi_f32_to_f16((float)value);
-        break;
-    case LS_BF16:
-        ((uint16_t *)p)[i] = lsi_f32_to_bf16((float)value);
-        break;
-    default:
-        ((double *)p)[i] = value;
-        break;
-    }
-}
-
 double lsi_square_at(const lsi_step *s, size_t i)
 {
-    const double g = lsi_get(s->dtype, s->g, i);
+    const double g = lsi_get(s->g, s->dtype, (int64_t)i);
 
-    return s->squares == NULL ? g * g : lsi_get(s->dtype, s->squares, i);
+    return s->squares == NULL ? g * g : lsi_get(s->squares, s->dtype, (int64_t)i);
 }
 
 double lsi_larger(double a, double b)
@@ -47,7 +15,7 @@ double lsi_larger(double a, double b)
     return a > b || isnan(a) ? a : b;
 }
 
-static void decay(const lsi_step *s)
+static void decay_weights(const lsi_step *s)
 {
     const double rate = s->optimizer->shared.weight_decay;
 
@@ -56,14 +24,14 @@ static void decay(const lsi_step *s)
         return;
     }
     for (size_t i = 0; i < s->n; i++) {
-        const double w = lsi_get(s->dtype, s->w, i);
+        const double w = lsi_get(s->w, s->dtype, (int64_t)i);
 
-        lsi_put(s->dtype, s->w_out, i, w - w * rate * s->turn->rate);
+        lsi_put(s->w_out, s->dtype, (int64_t)i, w - w * rate * s->turn->rate);
     }
 }
 
 /* Elements [begin, end) of the arrays of `whole`. */
-static void cut(const lsi_step *whole, int64_t begin, int64_t end, lsi_step *s)
+static void part_of_step(const lsi_step *whole, int64_t begin, int64_t end, lsi_step *s)
 {
     const size_t offset = (size_t)begin * ls_dtype_size(whole->dtype);
 
@@ -85,10 +53,10 @@ static void cut(const lsi_step *whole, int64_t begin, int64_t end, lsi_step *s)
 enum { BLOCK = 2048 }; /* elements that stay in the first cache between two loops */
 
 /* Decay, if there is any, then the update, of elements that lie in the cache. */
-static void step(lsi_step *s)
+static void update_part(lsi_step *s)
 {
     if (s->optimizer->shared.weight_decay != 0) {
-        decay(s);
+        decay_weights(s);
         s->w = s->w_out;
     }
     s->optimizer->ops->update(s);
@@ -103,8 +71,8 @@ static void run_part(void *arg, int part, int parts)
 
     lsi_team_share((int64_t)whole->n, 64, part, parts, &begin, &end);
     for (int64_t at = begin; at < end; at += blocks ? BLOCK : end - begin) {
-        cut(whole, at, blocks ? LSI_MIN(at + BLOCK, end) : end, &s);
-        step(&s);
+        part_of_step(whole, at, blocks ? LSI_MIN(at + BLOCK, end) : end, &s);
+        update_part(&s);
     }
 }
 
@@ -126,17 +94,18 @@ static void clip_block(ls_dtype dtype, void *block, size_t n, double limit, doub
         return;
     }
     for (size_t i = 0; i < n && limit != 0; i++) {
-        const double x = lsi_get(dtype, block, i), raised = x < -limit ? -limit : x;
+        const double x = lsi_get(block, dtype, (int64_t)i),
+                     raised = x < -limit ? -limit : x;
 
-        lsi_put(dtype, block, i, raised > limit ? limit : raised);
+        lsi_put(block, dtype, (int64_t)i, raised > limit ? limit : raised);
     }
     if (factor != 1) {
         uint64_t by = 0; // the factor is a number of the dtype, too
 
-        lsi_put(dtype, &by, 0, factor);
-        factor = lsi_get(dtype, &by, 0);
+        lsi_put(&by, dtype, 0, factor);
+        factor = lsi_get(&by, dtype, 0);
         for (size_t i = 0; i < n; i++) {
-            lsi_put(dtype, block, i, lsi_get(dtype, block, i) * factor);
+            lsi_put(block, dtype, (int64_t)i, lsi_get(block, dtype, (int64_t)i) * factor);
         }
     }
 }
@@ -150,7 +119,7 @@ void lsi_optimizer_update_share(const lsi_step *whole, const lsi_sources *from,
     lsi_step s;
 
     for (int64_t at = begin; at < end; at += BLOCK) {
-        cut(whole, at, LSI_MIN(at + BLOCK, end), &s);
+        part_of_step(whole, at, LSI_MIN(at + BLOCK, end), &s);
         for (int r = 0; r < from->n; r++) {
             from->room[r] = (const char *)from->from[r] + (size_t)at * size;
         }
@@ -159,7 +128,7 @@ void lsi_optimizer_update_share(const lsi_step *whole, const lsi_sources *from,
             clip_block(s.dtype, sums, s.n, from->limit, from->factor);
         }
         s.g = sums;
-        step(&s);
+        update_part(&s);
     }
 }
 
@@ -246,7 +215,7 @@ ls_status lsi_optimizer_update(const ls_optimizer *o, const lsi_optimizer_turn *
         whole.g = g->data;
         whole.squares = squares == NULL ? NULL : squares->data;
         whole.update = lsi_update_for(component->device);
-        cut(&whole, begin, end, &s);
+        part_of_step(&whole, begin, end, &s);
         lsi_team_run(team, s.n >= WORTH_SHARING ? lsi_team_size(team) : 1, run_part, &s);
     }
     lsi_writes_commit(o, component, slots, &w);

@@ -66,7 +66,7 @@ static uint64_t hash_of(const struct shown *s)
 }
 
 /* Gradients are held as long as others may read them, memory that came to nothing too. */
-static void let_go(struct shown *s)
+static void release_gradients(struct shown *s)
 {
     for (size_t i = 0; s->held && i < s->n; i++) {
         ls_tensor_release(s->grads[i]);
@@ -78,7 +78,7 @@ static void release_shown(void *object)
 {
     struct shown *s = object;
 
-    let_go(s);
+    release_gradients(s);
     for (size_t i = 0; i < s->n; i++) {
         lsi_buffer_release(s->fresh[i]);
         lsi_buffer_release(s->sums[i]);
@@ -86,8 +86,9 @@ static void release_shown(void *object)
 }
 
 /* NULL: the context has failed. */
-static struct shown *show(ls_context *c, const ls_optimizer *o, ls_tensor *const *grads,
-                          ls_variable *const *vars, size_t n)
+static struct shown *show_gradients(ls_context *c, const ls_optimizer *o,
+                                    ls_tensor *const *grads, ls_variable *const *vars,
+                                    size_t n)
 {
     enum { LISTS = 9 }; // of pointers, and one of doubles
     const size_t fixed =
@@ -155,7 +156,7 @@ static void tell_difference(ls_context *c, const struct shown *a, int r,
         kinds[kind_of(b->grads[i])]);
 }
 
-static bool agree(ls_context *c, const lsi_meeting *m)
+static bool gradients_agree(ls_context *c, const lsi_meeting *m)
 {
     const struct shown *first = shown_by(m, 0);
 
@@ -252,7 +253,7 @@ static ls_status plan_shares(ls_optimizer *o, struct shown *mine, ls_error *err)
 }
 
 /* Slots, the numbers of the step, and what is updated together. */
-static ls_status plan(ls_optimizer *o, struct shown *mine, ls_error *err)
+static ls_status plan_update(ls_optimizer *o, struct shown *mine, ls_error *err)
 {
     ls_status st = lsi_optimizer_make_slots(o, mine->grads, mine->vars, mine->n, err);
 
@@ -397,7 +398,7 @@ static bool update_together(ls_context *c, const ls_optimizer *o, const lsi_meet
 }
 
 /* `whole`: everybody has filled its share; otherwise the variables stay as they were. */
-static void commit(struct shown *mine, int index, bool whole)
+static void commit_update(struct shown *mine, int index, bool whole)
 {
     for (size_t i = 0; i < mine->n; i++) {
         if (mine->mine[i] != NULL && whole) {
@@ -495,8 +496,8 @@ static void update_apart(ls_context *c, ls_optimizer *o, const lsi_optimizer_tur
 }
 
 /* Everybody has come. */
-static void apply(ls_context *c, ls_optimizer *o, const lsi_meeting *m,
-                  struct shown *mine)
+static void apply_together(ls_context *c, ls_optimizer *o, const lsi_meeting *m,
+                           struct shown *mine)
 {
     const int index = lsi_replica_of(c)->index;
     const struct shown *first = shown_by(m, 0);
@@ -504,7 +505,7 @@ static void apply(ls_context *c, ls_optimizer *o, const lsi_meeting *m,
     size_t left = 0;
     bool whole;
 
-    if (index == 0 && plan(o, mine, &e) != LS_OK) {
+    if (index == 0 && plan_update(o, mine, &e) != LS_OK) {
         (void)lsi_context_error(c, &e);
         return; // whoever waits is told by the end of this replica
     }
@@ -527,9 +528,9 @@ static void apply(ls_context *c, ls_optimizer *o, const lsi_meeting *m,
         whole = false;
         o->iterations -= index == 0;
     }
-    commit(mine, index, whole);
+    commit_update(mine, index, whole);
     if (whole) {
-        let_go(mine);
+        release_gradients(mine);
     }
 }
 
@@ -543,14 +544,14 @@ void lsi_optimizer_apply_replicated(ls_context *c, ls_optimizer *o, ls_tensor **
     if (o->shared.keras3) {
         lsi_clip(c, o, grads, n);
     }
-    mine = lsi_failed(c) ? NULL : show(c, o, grads, vars, n);
+    mine = lsi_failed(c) ? NULL : show_gradients(c, o, grads, vars, n);
     if (mine == NULL) {
         return;
     }
     if (lsi_meeting_open(c, "apply_gradients", 0, mine, LSI_UNTIL_RUN_ENDS, &m) &&
-        agree(c, &m)) {
+        gradients_agree(c, &m)) {
         c->recording = 0;
-        apply(c, o, &m, mine);
+        apply_together(c, o, &m, mine);
         c->recording = recording;
     }
     lsi_meeting_close(&m);
