@@ -488,42 +488,6 @@ ls_tensor *ls_constant_i64(ls_context *c, int64_t value)
     return (ls_constant)(c, LS_I64, LS_SCALAR, &value);
 }
 
-double lsi_element(const ls_tensor *t, int64_t i)
-{
-    const void *p = t->data;
-
-    switch ((ls_dtype)t->dtype) {
-    case LS_F32:
-        return (double)((const float *)p)[i];
-    case LS_F64:
-        return ((const double *)p)[i];
-    case LS_F16:
-        return (double)lsi_f16_to_f32(((const uint16_t *)p)[i]);
-    case LS_BF16:
-        return (double)lsi_bf16_to_f32(((const uint16_t *)p)[i]);
-    case LS_I8:
-        return ((const int8_t *)p)[i];
-    case LS_I16:
-        return ((const int16_t *)p)[i];
-    case LS_I32:
-        return ((const int32_t *)p)[i];
-    case LS_I64:
-        return (double)((const int64_t *)p)[i];
-    case LS_U8:
-    case LS_BOOL:
-        return ((const uint8_t *)p)[i];
-    case LS_U16:
-        return ((const uint16_t *)p)[i];
-    case LS_U32:
-        return ((const uint32_t *)p)[i];
-    case LS_U64:
-        return (double)((const uint64_t *)p)[i];
-    case LS_STRING:
-        break;
-    }
-    return (double)NAN;
-}
-
 double(ls_item)(ls_context *c, const ls_tensor *t)
 {
     if (lsi_failed(c)) {

@@ -21,8 +21,9 @@ LSI_INLINE ls_status map_as(ls_op_call *k, ls_dtype dtype, float_fn f, int_fn fi
 
         for (int64_t i = 0; i < r.n; i++, ia += r.step[0], ib += r.step[1]) {
             if (lsi_is_float(dtype)) {
-                lsi_put(y, dtype, at + i,
-                        f(lsi_get(a, dtype, ia), lsi_get(b, dtype, ib)));
+                lsi_put_float(
+                    y, dtype, at + i,
+                    f(lsi_get_float(a, dtype, ia), lsi_get_float(b, dtype, ib)));
             } else {
                 lsi_put_int(y, dtype, at + i,
                             fi(lsi_get_int(a, dtype, ia), lsi_get_int(b, dtype, ib),

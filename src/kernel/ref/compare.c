@@ -20,7 +20,7 @@ LSI_INLINE ls_status test_as(ls_op_call *k, ls_dtype dtype, float_test f, int_te
 
         for (int64_t i = 0; i < r.n; i++, ia += r.step[0], ib += r.step[1]) {
             y[i] = lsi_is_float(dtype)
-                       ? f(lsi_get(a, dtype, ia), lsi_get(b, dtype, ib))
+                       ? f(lsi_get_float(a, dtype, ia), lsi_get_float(b, dtype, ib))
                        : fi(lsi_get_int(a, dtype, ia), lsi_get_int(b, dtype, ib),
                             lsi_is_signed(dtype));
         }

@@ -36,7 +36,7 @@
 #define LSI_INLINE static inline __attribute__((always_inline))
 
 /* Floats as doubles. */
-LSI_INLINE double lsi_get(const void *data, ls_dtype dtype, int64_t i)
+LSI_INLINE double lsi_get_float(const void *data, ls_dtype dtype, int64_t i)
 {
     switch (dtype) {
     case LS_F64:
@@ -50,7 +50,7 @@ LSI_INLINE double lsi_get(const void *data, ls_dtype dtype, int64_t i)
     }
 }
 
-LSI_INLINE void lsi_put(void *data, ls_dtype dtype, int64_t i, double v)
+LSI_INLINE void lsi_put_float(void *data, ls_dtype dtype, int64_t i, double v)
 {
     switch (dtype) {
     case LS_F64:
