@@ -16,7 +16,7 @@ const char *lsi_call_name(lsi_call_kind kind)
         [LSI_CALL_ALL_TO_ALL] = "all_to_all",
         [LSI_CALL_BARRIER] = "barrier",
         [LSI_CALL_MEET] = "a meeting",
-        [LSI_CALL_GROUP] = "a group of calls",
+        [LSI_CALL_BATCH] = "a group of calls",
         [LSI_CALL_SEND] = "send",
         [LSI_CALL_RECV] = "recv",
     };
@@ -50,7 +50,7 @@ size_t lsi_call_bytes(const lsi_call *call, int ranks)
     case LSI_CALL_ALL_REDUCE:
     case LSI_CALL_REDUCE:
     case LSI_CALL_BROADCAST:
-    case LSI_CALL_GROUP:
+    case LSI_CALL_BATCH:
     case LSI_CALL_SEND:
     case LSI_CALL_RECV:
         break;
@@ -59,14 +59,14 @@ size_t lsi_call_bytes(const lsi_call *call, int ranks)
 }
 
 /* The end of a path tells files apart; all of a long one is not worth its nanoseconds. */
-static uint32_t site_of(lsi_comm_place place)
+static uint32_t site_of(lsi_comm_site site)
 {
-    const size_t len = place.file != NULL ? strlen(place.file) : 0;
+    const size_t len = site.file != NULL ? strlen(site.file) : 0;
     const size_t some = LSI_MIN(len, sizeof(uint64_t));
     uint64_t end = 0;
 
-    memcpy(&end, place.file != NULL ? place.file + len - some : "", some);
-    end = (end ^ (uint64_t)len << 32 ^ (uint32_t)place.line) * 0x9e3779b97f4a7c15u;
+    memcpy(&end, site.file != NULL ? site.file + len - some : "", some);
+    end = (end ^ (uint64_t)len << 32 ^ (uint32_t)site.line) * 0x9e3779b97f4a7c15u;
     return (uint32_t)(end >> 32);
 }
 
@@ -102,7 +102,7 @@ lsi_fingerprint lsi_fingerprint_of(const lsi_call *call, int ranks)
     return (lsi_fingerprint){
         .what = (uint16_t)((unsigned)call->kind | (unsigned)call->op << 8),
         .dtype = (uint16_t)call->dtype,
-        .site = site_of(call->place),
+        .site = site_of(call->site),
         .count = call->count,
         .detail = detail_of(call, ranks)};
 }
@@ -122,7 +122,7 @@ static void describe(const lsi_call *call, char *out, size_t size)
         (void)snprintf(what, sizeof what, "\"%.60s\"", call->tag);
     } else if (call->kind == LSI_CALL_BARRIER) {
         (void)snprintf(what, sizeof what, "barrier");
-    } else if (call->kind == LSI_CALL_GROUP) {
+    } else if (call->kind == LSI_CALL_BATCH) {
         (void)snprintf(what, sizeof what, "a group of %zu calls", call->count);
     } else {
         (void)snprintf(what, sizeof what, "%s%s%s of %zu %s",
@@ -131,7 +131,7 @@ static void describe(const lsi_call *call, char *out, size_t size)
                        call->count, ls_dtype_name(call->dtype));
     }
     (void)snprintf(out, size, "%s at %.80s:%d", what,
-                   call->place.file != NULL ? call->place.file : "?", call->place.line);
+                   call->site.file != NULL ? call->site.file : "?", call->site.line);
 }
 
 /* What differs, the most telling thing first, and the code the specification has. */
@@ -160,7 +160,7 @@ static ls_status differs(const lsi_call *a, const lsi_call *b, const char **what
         *what = "algorithm mismatch";
         return LS_INVALID_ARGUMENT;
     }
-    *what = a->kind == LSI_CALL_GROUP ? "length mismatch" : "shape mismatch";
+    *what = a->kind == LSI_CALL_BATCH ? "length mismatch" : "shape mismatch";
     return LS_INVALID_ARGUMENT;
 }
 

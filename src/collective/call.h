@@ -5,7 +5,7 @@
 #ifndef LSI_CALL_H
 #define LSI_CALL_H
 #include "collective/collective.h"
-#include "collective/reduce.h"
+#include "collective/reduction.h"
 #include "os/clock.h"
 #include "os/thread.h"
 
@@ -18,7 +18,7 @@ typedef enum lsi_call_kind {
     LSI_CALL_ALL_TO_ALL,
     LSI_CALL_BARRIER,
     LSI_CALL_MEET,
-    LSI_CALL_GROUP, /* several calls as one */
+    LSI_CALL_BATCH, /* several calls as one */
     LSI_CALL_SEND,
     LSI_CALL_RECV
 } lsi_call_kind;
@@ -73,7 +73,7 @@ typedef struct lsi_call {
     uint64_t detail; /* whatever else must be the same on every rank, as a number */
     uint64_t print;  /* one of several: its fingerprint's detail, for others to compare */
     void *partial;   /* where this rank keeps partial sums, lsi_wide_size() each; NULL */
-    lsi_comm_place place;
+    lsi_comm_site site;
 } lsi_call;
 
 /* lsi_call_name() of it, or what its caller calls it. */
@@ -112,15 +112,15 @@ bool lsi_fingerprint_equal(const lsi_fingerprint *a, const lsi_fingerprint *b);
 ls_status lsi_mismatch(ls_error *err, const lsi_call *first, int r,
                        const lsi_call *other);
 
-/* A send or a receive on its way to its other half; see mail.c. */
-typedef struct lsi_parcel {
+/* A send or a receive on its way to its other half; see point_to_point.c. */
+typedef struct lsi_p2p_state {
     struct ls_comm_work *next; /* in the mailbox */
     struct ls_comm_work *other;
     bool queued, taken;  /* guarded by the mailbox, as the two above */
     atomic_bool matched; /* `other` was found: have a look */
     atomic_bool done;    /* by whoever took it; the last that is touched */
     bool mismatch;       /* `why` of the work says what */
-} lsi_parcel;
+} lsi_p2p_state;
 
 struct ls_comm_work {
     ls_comm *comm;
@@ -128,7 +128,7 @@ struct ls_comm_work {
     size_t call_count;
     lsi_call one;
     int64_t timeout_ms; /* 0: the communicator's own */
-    lsi_comm_place place;
+    lsi_comm_site site;
     struct ls_comm_work *before, *after; /* started, not waited for */
     struct ls_comm_work *chain;          /* of the same group */
     bool ended;
@@ -147,7 +147,7 @@ struct ls_comm_work {
     int phase;         /* of that call */
     uint32_t step;     /* phases before it, of all calls */
     uint64_t finished; /* tasks of those */
-    lsi_parcel parcel;
+    lsi_p2p_state p2p;
 };
 
 /* The failure that broke a group: the first one. */
@@ -184,7 +184,7 @@ typedef struct lsi_backend {
     /* True if the group is broken; *why receives the failure. Any thread. */
     bool (*broken)(ls_comm *comm, ls_error *why);
 
-    ls_status (*split)(ls_comm *comm, int colour, int key, lsi_comm_place place,
+    ls_status (*split)(ls_comm *comm, int colour, int key, lsi_comm_site site,
                        ls_comm **out, ls_error *err);
     void (*destroy)(ls_comm *comm);
 } lsi_backend;
@@ -193,7 +193,7 @@ struct ls_comm {
     const lsi_backend *backend;
     int rank, size;
     int64_t timeout_ms; /* negative: none */
-    bool grouping;      /* between group_begin and group_end */
+    bool batching;      /* between group_begin and group_end */
     lsi_call *noted;    /* the calls of the group so far */
     size_t noted_count, noted_room;
     ls_comm_work *works; /* started, not waited for */
@@ -232,7 +232,7 @@ ls_status lsi_comm_options_copy(const ls_comm_options *from, ls_comm_options *to
  * come. It is cut into phases and these into tasks; any rank may do any task, the tasks
  * of a phase at the same time, a phase when the one before it is done.
  */
-typedef struct lsi_job {
+typedef struct lsi_collective {
     int ranks;
     const lsi_call *mine;
     const lsi_call *const *calls; /* of each rank */
@@ -240,19 +240,19 @@ typedef struct lsi_job {
     void **to;
     bool *wide;
     size_t piece, piece_at; /* where the last look for a piece ended, and its element */
-} lsi_job;
+} lsi_collective;
 
 typedef struct lsi_plan {
-    int (*phases)(const lsi_job *job);
-    size_t (*tasks)(const lsi_job *job, int phase);
+    int (*phases)(const lsi_collective *coll);
+    size_t (*tasks)(const lsi_collective *coll, int phase);
 
     /* Does task `task` of `tasks`. */
-    void (*run)(lsi_job *job, int phase, size_t task, size_t tasks);
+    void (*run)(lsi_collective *coll, int phase, size_t task, size_t tasks);
 } lsi_plan;
 
 extern const lsi_plan lsi_plan_direct, lsi_plan_tree, lsi_plan_hierarchical,
     lsi_plan_ring;                   /* reductions */
-extern const lsi_plan lsi_plan_move; /* gathers, exchanges, broadcast from the root */
+extern const lsi_plan lsi_plan_copy; /* gathers, exchanges, broadcast from the root */
 extern const lsi_plan lsi_plan_tree_broadcast;
 const lsi_plan *lsi_plan_of(const lsi_call *call);
 
@@ -263,38 +263,38 @@ size_t lsi_hierarchical_partial(const lsi_call *call, int ranks, int r);
 size_t lsi_ring_partial(const lsi_call *call, int ranks);
 
 /* All elements of a reduction: reduce_scatter has `ranks` times `count`. */
-size_t lsi_job_total(const lsi_call *call, int ranks);
+size_t lsi_collective_total(const lsi_call *call, int ranks);
 
 /* Enough to be worth claiming, small enough to be shared out. */
 enum { LSI_TASK_BYTES = 256 << 10 };
 
 /* How many tasks `total` elements are cut into: a multiple of the ranks. */
-size_t lsi_job_tasks(const lsi_job *job, size_t total);
+size_t lsi_collective_tasks(const lsi_collective *coll, size_t total);
 
 /* The share [begin, end) of task `task` of `tasks`, cut at cache lines. */
-void lsi_job_share(const lsi_job *job, size_t total, size_t task, size_t tasks,
-                   size_t *begin, size_t *end);
+void lsi_collective_share(const lsi_collective *coll, size_t total, size_t task,
+                          size_t tasks, size_t *begin, size_t *end);
 
 /*
  * Goes to element `at`: returns how many elements from there lie side by side in every
  * rank's memory and go to the same ranks, at most up to `end`.
  */
-size_t lsi_job_span(lsi_job *job, size_t at, size_t end);
+size_t lsi_collective_span(lsi_collective *coll, size_t at, size_t end);
 
 /* What rank r gives and where it takes the result, for element `at` of the span. */
-const void *lsi_job_source(const lsi_job *job, int r, size_t at);
-void *lsi_job_place(const lsi_job *job, int r, size_t at);
+const void *lsi_collective_source(const lsi_collective *coll, int r, size_t at);
+void *lsi_collective_target(const lsi_collective *coll, int r, size_t at);
 
 /* Whether rank r takes the elements of the span at `at`. */
-bool lsi_job_takes(const lsi_job *job, int r, size_t at);
+bool lsi_collective_takes(const lsi_collective *coll, int r, size_t at);
 
-/* Fills job->from with all sources, job->to with the places that take; returns their
+/* Fills coll->from with all sources, coll->to with the places that take; returns their
  * number. */
-void lsi_job_sources(lsi_job *job, size_t at);
-int lsi_job_places(lsi_job *job, size_t at);
+void lsi_collective_sources(lsi_collective *coll, size_t at);
+int lsi_collective_targets(lsi_collective *coll, size_t at);
 
 /* How this job adds; `divide`: what it makes is the result, not a partial sum. */
-lsi_sum lsi_job_sum(const lsi_job *job, bool divide);
+lsi_reduction lsi_collective_reduction(const lsi_collective *coll, bool divide);
 
 /* Does an inlined job for rank r: payload[q] is what rank q sent. */
 void lsi_inline_send(const lsi_call *call, int ranks, int r, unsigned char *payload);

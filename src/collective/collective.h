@@ -11,14 +11,14 @@
  * Reduces from `from` to `to`, which may be the same; the result is complete on every
  * rank when the call returns, and nobody reads `from` any more. `file` may be NULL.
  */
-typedef struct lsi_comm_place {
+typedef struct lsi_comm_site {
     const char *file;
     int line;
-} lsi_comm_place;
+} lsi_comm_site;
 
 ls_status lsi_comm_all_reduce(ls_comm *comm, ls_reduce op, const void *from, void *to,
                               size_t count, ls_dtype dtype, const ls_comm_options *opts,
-                              lsi_comm_place place, ls_error *err);
+                              lsi_comm_site site, ls_error *err);
 
 /* A piece of a reduction: count elements from `from` to `to`. */
 typedef struct lsi_comm_piece {
@@ -34,7 +34,7 @@ typedef struct lsi_comm_piece {
 ls_status lsi_comm_all_reduce_pieces(ls_comm *comm, ls_reduce op,
                                      const lsi_comm_piece *pieces, size_t n,
                                      ls_dtype dtype, const ls_comm_options *opts,
-                                     lsi_comm_place place, ls_error *err);
+                                     lsi_comm_site site, ls_error *err);
 
 /*
  * Meets the other ranks. `tag` says what for (it and `detail` must be equal on all ranks:
@@ -42,7 +42,7 @@ ls_status lsi_comm_all_reduce_pieces(ls_comm *comm, ls_reduce op,
  * valid until this rank's next call on `comm`. Blocks until all have come.
  */
 ls_status lsi_comm_meet(ls_comm *comm, const char *tag, uint64_t detail, void *mine,
-                        void **all, const ls_comm_options *opts, lsi_comm_place place,
+                        void **all, const ls_comm_options *opts, lsi_comm_site site,
                         ls_error *err);
 
 /*
@@ -51,10 +51,10 @@ ls_status lsi_comm_meet(ls_comm *comm, const char *tag, uint64_t detail, void *m
  * where somebody waits for it or does something else.
  */
 ls_status lsi_comm_share(ls_comm *comm, const char *tag, const int64_t *mine,
-                         size_t count, void *all, lsi_comm_place place, ls_error *err);
+                         size_t count, void *all, lsi_comm_site site, ls_error *err);
 
 /* The place noted by ls_comm_at(), which is forgotten. */
-lsi_comm_place lsi_comm_take_place(void);
+lsi_comm_site lsi_comm_take_site(void);
 
 /*
  * This rank takes no further part: whoever waits for it, now or later, fails with `why`

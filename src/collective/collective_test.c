@@ -50,7 +50,7 @@ static void run_ranks(int size, void (*fn)(struct rank *me), void *arg)
     }
 }
 
-static const lsi_comm_place nowhere = {NULL, 0};
+static const lsi_comm_site nowhere = {NULL, 0};
 
 static void hand_round(struct rank *me)
 {
@@ -77,11 +77,11 @@ LST_TEST(everybody_who_meets_is_handed_what_all_gave)
 static void meet_for_different_things(struct rank *me)
 {
     const bool tags = *(const bool *)me->arg, odd = me->index == 1;
-    const lsi_comm_place place = {odd ? "b.c" : "a.c", odd ? 2 : 1};
+    const lsi_comm_site site = {odd ? "b.c" : "a.c", odd ? 2 : 1};
     ls_error err = LS_ERROR_INIT;
 
     LST_FAILS(lsi_comm_meet(me->comm, tags && odd ? "assign" : "merge",
-                            !tags && odd ? 7 : 3, NULL, NULL, NULL, place, &err),
+                            !tags && odd ? 7 : 3, NULL, NULL, NULL, site, &err),
               LS_INTERNAL, err, "a.c:1");
     LST_CHECK(strstr(err.message, "b.c:2") != NULL);
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 /* Where the next call of this thread stands; taken by that call. */
-static _Thread_local lsi_comm_place here;
+static _Thread_local lsi_comm_site here;
 
 void ls_comm_at(const char *file, int line)
 {
@@ -15,13 +15,13 @@ void ls_comm_at(const char *file, int line)
     here.line = line;
 }
 
-lsi_comm_place lsi_comm_take_place(void)
+lsi_comm_site lsi_comm_take_site(void)
 {
-    const lsi_comm_place place = here;
+    const lsi_comm_site site = here;
 
     here.file = NULL;
     here.line = 0;
-    return place;
+    return site;
 }
 
 int ls_comm_rank(const ls_comm *comm)
@@ -96,7 +96,7 @@ void lsi_work_end(ls_comm_work *work, const ls_error *why)
 }
 
 /* What a caller gets to see: the failure, and its own line if none was named. */
-static ls_status report(const ls_comm_work *work, lsi_comm_place place, ls_error *err)
+static ls_status report(const ls_comm_work *work, lsi_comm_site site, ls_error *err)
 {
     if (work->status == LS_OK) {
         return LS_OK;
@@ -104,8 +104,8 @@ static ls_status report(const ls_comm_work *work, lsi_comm_place place, ls_error
     (void)lsi_fail_again(err, &work->why);
     if (err != NULL && err->struct_size >= offsetof(ls_error, message) &&
         err->file == NULL) {
-        err->file = place.file;
-        err->line = place.line;
+        err->file = site.file;
+        err->line = site.line;
     }
     return work->status;
 }
@@ -147,7 +147,7 @@ LSI_HOT ls_status lsi_comm_run(ls_comm *comm, lsi_call *call, int64_t timeout_ms
         return spread(comm, st, &work.why, err);
     }
     comm->backend->wait(comm, &work);
-    return report(&work, call->place, err);
+    return report(&work, call->site, err);
 }
 
 static ls_comm_work *take_work(ls_comm *comm)
@@ -220,7 +220,7 @@ static ls_status start(ls_comm *comm, const lsi_call *call, int64_t timeout_ms,
     }
     begin_work(work, comm, timeout_ms);
     work->one = *call;
-    work->place = call->place;
+    work->site = call->site;
     st = keep_counts(comm, &work->one, &why);
     if (st == LS_OK) {
         st = comm->backend->post(comm, work, &why);
@@ -298,7 +298,7 @@ LSI_HOT ls_status lsi_comm_call(ls_comm *comm, lsi_call *call,
         return st;
     }
     if (out != NULL) {
-        if (comm->grouping) {
+        if (comm->batching) {
             return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
                             "%s is started inside a group: only blocking calls are noted "
                             "there",
@@ -306,7 +306,7 @@ LSI_HOT ls_status lsi_comm_call(ls_comm *comm, lsi_call *call,
         }
         return start(comm, call, o.timeout_ms, out, err);
     }
-    return comm->grouping ? note(comm, call, err)
+    return comm->batching ? note(comm, call, err)
                           : lsi_comm_run(comm, call, o.timeout_ms, err);
 }
 
@@ -328,7 +328,7 @@ ls_status ls_comm_wait(ls_comm_work *work, ls_error *err)
     if (!work->ended) {
         comm->backend->wait(comm, work);
     }
-    st = report(work, work->place, err);
+    st = report(work, work->site, err);
     unlink_work(comm, work);
     give_back(comm, work);
     return st;
@@ -340,11 +340,11 @@ ls_status ls_comm_group_begin(ls_comm *comm, ls_error *err)
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
                         "ls_comm_group_begin: there is no communicator (it is NULL)");
     }
-    if (comm->grouping) {
+    if (comm->batching) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
                         "a group inside a group: call ls_comm_group_end() first");
     }
-    comm->grouping = true;
+    comm->batching = true;
     return LS_OK;
 }
 
@@ -356,34 +356,34 @@ static void forget_noted(ls_comm *comm)
     comm->noted_count = 0;
 }
 
-static bool is_mail(const lsi_call *call)
+static bool is_p2p(const lsi_call *call)
 {
     return call->kind == LSI_CALL_SEND || call->kind == LSI_CALL_RECV;
 }
 
-/* Sends and receives of a group are works of their own; `*mail` lists them. */
-static ls_status post_mail(ls_comm *comm, int64_t timeout_ms, ls_comm_work **mail,
-                           ls_error *err)
+/* Sends and receives of a group are works of their own; `*p2p` lists them. */
+static ls_status post_p2p(ls_comm *comm, int64_t timeout_ms, ls_comm_work **p2p,
+                          ls_error *err)
 {
     for (size_t i = 0; i < comm->noted_count; i++) {
         ls_comm_work *work = NULL;
         ls_status st;
 
-        if (!is_mail(&comm->noted[i])) {
+        if (!is_p2p(&comm->noted[i])) {
             continue;
         }
         st = start(comm, &comm->noted[i], timeout_ms, &work, err);
         if (st != LS_OK || work == NULL) {
             return st;
         }
-        work->chain = *mail;
-        *mail = work;
+        work->chain = *p2p;
+        *p2p = work;
     }
     return LS_OK;
 }
 
 /* All collectives of the group as one work: one meeting of the ranks. */
-static ls_status run_collectives(ls_comm *comm, lsi_comm_place place, int64_t timeout_ms,
+static ls_status run_collectives(ls_comm *comm, lsi_comm_site site, int64_t timeout_ms,
                                  ls_error *err)
 {
     ls_comm_work work;
@@ -391,9 +391,9 @@ static ls_status run_collectives(ls_comm *comm, lsi_comm_place place, int64_t ti
     ls_status st;
 
     begin_work(&work, comm, timeout_ms);
-    work.one = (lsi_call){.kind = LSI_CALL_GROUP, .peer = -1, .place = place};
+    work.one = (lsi_call){.kind = LSI_CALL_BATCH, .peer = -1, .site = site};
     for (size_t i = 0; i < comm->noted_count; i++) {
-        n += is_mail(&comm->noted[i]) ? 0 : 1;
+        n += is_p2p(&comm->noted[i]) ? 0 : 1;
     }
     if (n == 0) {
         return LS_OK;
@@ -407,7 +407,7 @@ static ls_status run_collectives(ls_comm *comm, lsi_comm_place place, int64_t ti
     work.call_count = n;
     n = 0;
     for (size_t i = 0; i < comm->noted_count; i++) {
-        if (!is_mail(&comm->noted[i])) {
+        if (!is_p2p(&comm->noted[i])) {
             work.calls[n++] = comm->noted[i];
             comm->noted[i].own_counts = NULL; // the work's now
         }
@@ -418,37 +418,37 @@ static ls_status run_collectives(ls_comm *comm, lsi_comm_place place, int64_t ti
         return spread(comm, st, &work.why, err);
     }
     comm->backend->wait(comm, &work);
-    return report(&work, place, err);
+    return report(&work, site, err);
 }
 
 ls_status(ls_comm_group_end)(ls_comm *comm, const ls_comm_options *opts, ls_error *err)
 {
-    const lsi_comm_place place = lsi_comm_take_place();
-    ls_comm_work *mail = NULL;
+    const lsi_comm_site site = lsi_comm_take_site();
+    ls_comm_work *p2p = NULL;
     ls_error later = LS_ERROR_INIT;
     ls_comm_options o;
     ls_status st;
 
-    if (comm == NULL || !comm->grouping) {
+    if (comm == NULL || !comm->batching) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
                         "ls_comm_group_end without ls_comm_group_begin");
     }
-    comm->grouping = false;
+    comm->batching = false;
     st = lsi_comm_options_copy(opts, &o, err);
     if (st == LS_OK) {
         st = check_whole(comm, err);
     }
     if (st == LS_OK) {
-        st = post_mail(comm, o.timeout_ms, &mail, err);
+        st = post_p2p(comm, o.timeout_ms, &p2p, err);
     }
     if (st == LS_OK) {
-        st = run_collectives(comm, place, o.timeout_ms, err);
+        st = run_collectives(comm, site, o.timeout_ms, err);
     }
-    while (mail != NULL) {
-        ls_comm_work *work = mail;
+    while (p2p != NULL) {
+        ls_comm_work *work = p2p;
         ls_status ended;
 
-        mail = work->chain;
+        p2p = work->chain;
         ended = ls_comm_wait(work, st == LS_OK ? err : &later);
         st = st == LS_OK ? ended : st;
     }
@@ -512,18 +512,18 @@ bool lsi_comm_broken(const ls_comm *comm)
 
 ls_status(ls_comm_split)(ls_comm *comm, int colour, int key, ls_comm **out, ls_error *err)
 {
-    const lsi_comm_place place = lsi_comm_take_place();
+    const lsi_comm_site site = lsi_comm_take_site();
     ls_status st;
 
     if (comm == NULL || out == NULL) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
                         "ls_comm_split: there is no %s (it is NULL)",
-                        comm == NULL ? "communicator" : "place for the result");
+                        comm == NULL ? "communicator" : "room for the result");
     }
-    if (comm->grouping) {
+    if (comm->batching) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
                         "ls_comm_split inside a group: it is a call of its own");
     }
     st = check_whole(comm, err);
-    return st == LS_OK ? comm->backend->split(comm, colour, key, place, out, err) : st;
+    return st == LS_OK ? comm->backend->split(comm, colour, key, site, out, err) : st;
 }

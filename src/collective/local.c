@@ -3,12 +3,12 @@
 
 #include "base/hash.h"
 
-static bool broken(lsi_local *g)
+static bool broken(lsi_local_group *g)
 {
     return atomic_load(&g->failure.set);
 }
 
-void lsi_local_wake(lsi_local *group, unsigned what)
+void lsi_local_wake(lsi_local_group *group, unsigned what)
 {
     if (atomic_load(&group->sleepers) == 0) {
         return;
@@ -22,13 +22,13 @@ void lsi_local_wake(lsi_local *group, unsigned what)
     }
 }
 
-static bool has_come(lsi_local *g, int rank, uint32_t sequence)
+static bool has_come(lsi_local_group *g, int rank, uint32_t sequence)
 {
     return atomic_load(&lsi_entry_of(g, rank, sequence)->posted) == sequence + 1;
 }
 
 /* Only the last to come wakes anybody: before that, nobody could go on. */
-static void announce(lsi_local *g, uint32_t sequence)
+static void announce(lsi_local_group *g, uint32_t sequence)
 {
     if (atomic_load(&g->sleepers) == 0) {
         return;
@@ -44,10 +44,10 @@ static void announce(lsi_local *g, uint32_t sequence)
 /* An entry is free again when every rank is through with the call that was in it. */
 static bool has_room(lsi_local_comm *c, uint32_t sequence)
 {
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
     uint32_t least = sequence;
 
-    if (sequence - c->room < LSI_RING) {
+    if (sequence - c->room < LSI_QUEUE_LENGTH) {
         return true;
     }
     for (int r = 0; r < g->size; r++) {
@@ -58,7 +58,7 @@ static bool has_room(lsi_local_comm *c, uint32_t sequence)
         }
     }
     c->room = least;
-    return sequence - least < LSI_RING;
+    return sequence - least < LSI_QUEUE_LENGTH;
 }
 
 static unsigned char *payload_of(lsi_entry *e, size_t bytes)
@@ -82,12 +82,12 @@ static size_t inline_bytes(const ls_comm_work *work)
  */
 static lsi_call summary(ls_comm_work *work, int ranks)
 {
-    lsi_call sum = {.kind = LSI_CALL_GROUP,
+    lsi_call sum = {.kind = LSI_CALL_BATCH,
                     .dtype = LS_F32,
                     .peer = -1,
                     .count = work->call_count,
                     .detail = LSI_HASH_INIT,
-                    .place = work->one.place};
+                    .site = work->one.site};
 
     for (size_t i = 0; i < work->call_count; i++) {
         lsi_fingerprint f = lsi_fingerprint_of(&work->calls[i], ranks);
@@ -122,7 +122,7 @@ static void fill_call(lsi_entry *e, ls_comm_work *work, int ranks)
  */
 static void publish(lsi_local_comm *c, ls_comm_work *work)
 {
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
     const int rank = c->base.rank;
     lsi_slot *slot = &g->slots[rank];
     lsi_entry *e = lsi_entry_of(g, rank, work->sequence);
@@ -142,16 +142,16 @@ static void publish(lsi_local_comm *c, ls_comm_work *work)
         }
     } else {
         // Nobody is in either of these any more, and not yet.
-        atomic_store_explicit(&slot->claims[work->sequence % LSI_RING].next, 0,
+        atomic_store_explicit(&slot->claims[work->sequence % LSI_QUEUE_LENGTH].next, 0,
                               memory_order_relaxed);
         if (rank == 0) {
-            atomic_store_explicit(&g->stages[work->sequence % LSI_RING].done, 0,
+            atomic_store_explicit(&g->stages[work->sequence % LSI_QUEUE_LENGTH].done, 0,
                                   memory_order_relaxed);
         }
     }
     atomic_store_explicit(&slot->last_kind, (int)e->one.kind, memory_order_relaxed);
-    atomic_store_explicit(&slot->last_file, e->one.place.file, memory_order_relaxed);
-    atomic_store_explicit(&slot->last_line, e->one.place.line, memory_order_relaxed);
+    atomic_store_explicit(&slot->last_file, e->one.site.file, memory_order_relaxed);
+    atomic_store_explicit(&slot->last_line, e->one.site.line, memory_order_relaxed);
     work->posted = true;
     e->print = print;
     memcpy(e->near, near, sizeof near);
@@ -211,8 +211,8 @@ ls_status lsi_local_post(ls_comm *comm, ls_comm_work *work, ls_error *err)
     lsi_local_comm *c = lsi_local_of(comm);
     ls_status st;
 
-    if (lsi_work_is_mail(work)) {
-        lsi_mail_post(c, work);
+    if (lsi_work_is_p2p(work)) {
+        lsi_p2p_post(c, work);
         return LS_OK;
     }
     st = prepare(c, work, err);
@@ -268,7 +268,7 @@ static size_t first_difference(const lsi_entry *a, const lsi_entry *b)
 /* Every rank compares with rank 0 in the same order, so all say the same. */
 static ls_status compare(lsi_local_comm *c, uint32_t sequence, ls_error *err)
 {
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
     const lsi_entry *a = lsi_entry_of(g, 0, sequence);
 
     for (int r = 1; r < g->size; r++) {
@@ -278,7 +278,7 @@ static ls_status compare(lsi_local_comm *c, uint32_t sequence, ls_error *err)
         if (lsi_fingerprint_equal(&a->print, &b->print)) {
             continue;
         }
-        if (x->kind == LSI_CALL_GROUP && y->kind == LSI_CALL_GROUP) {
+        if (x->kind == LSI_CALL_BATCH && y->kind == LSI_CALL_BATCH) {
             const size_t i = first_difference(a, b);
 
             if (i != SIZE_MAX) {
@@ -293,9 +293,9 @@ static ls_status compare(lsi_local_comm *c, uint32_t sequence, ls_error *err)
 
 static void finish_inline(lsi_local_comm *c, const ls_comm_work *work)
 {
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
     const size_t bytes = inline_bytes(work);
-    const unsigned char **payload = (const unsigned char **)(void *)c->job.to;
+    const unsigned char **payload = (const unsigned char **)(void *)c->coll.to;
 
     for (int r = 0; r < g->size; r++) {
         payload[r] = payload_of(lsi_entry_of(g, r, work->sequence), bytes);
@@ -303,7 +303,7 @@ static void finish_inline(lsi_local_comm *c, const ls_comm_work *work)
     for (size_t i = 0; i < work->call_count; i++) {
         const size_t size = work->calls[i].inlined;
 
-        lsi_inline_finish(&work->calls[i], g->size, c->base.rank, payload, c->job.from);
+        lsi_inline_finish(&work->calls[i], g->size, c->base.rank, payload, c->coll.from);
         for (int r = 0; r < g->size; r++) {
             payload[r] += size;
         }
@@ -311,23 +311,23 @@ static void finish_inline(lsi_local_comm *c, const ls_comm_work *work)
 }
 
 /* The job of call work->at: where every rank's call of it stands. */
-static void set_job(lsi_local_comm *c, const ls_comm_work *work)
+static void set_collective(lsi_local_comm *c, const ls_comm_work *work)
 {
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
 
     for (int r = 0; r < g->size; r++) {
         c->calls[r] = &lsi_entry_of(g, r, work->sequence)->calls[work->at];
     }
-    c->job.mine = c->calls[c->base.rank];
-    c->job.piece = 0; // where a look for a piece begins
-    c->job.piece_at = 0;
+    c->coll.mine = c->calls[c->base.rank];
+    c->coll.piece = 0; // where a look for a piece begins
+    c->coll.piece_at = 0;
 }
 
 /* A task of rank r's share, if one is left: [*task] of `tasks`. */
-static bool claim(lsi_local *g, const ls_comm_work *work, int r, size_t tasks,
+static bool claim(lsi_local_group *g, const ls_comm_work *work, int r, size_t tasks,
                   size_t *task)
 {
-    _Atomic uint64_t *next = &g->slots[r].claims[work->sequence % LSI_RING].next;
+    _Atomic uint64_t *next = &g->slots[r].claims[work->sequence % LSI_QUEUE_LENGTH].next;
     const uint64_t begin = tasks * (size_t)r / (size_t)g->size;
     const uint64_t end = tasks * ((size_t)r + 1) / (size_t)g->size;
     const uint64_t step = (uint64_t)work->step << 32;
@@ -357,7 +357,7 @@ static bool claim(lsi_local *g, const ls_comm_work *work, int r, size_t tasks,
 static void run_tasks(lsi_local_comm *c, const ls_comm_work *work, const lsi_plan *plan,
                       size_t tasks)
 {
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
     lsi_slot *slot = &g->slots[c->base.rank];
     uint64_t did = 0;
     size_t task = 0;
@@ -367,12 +367,12 @@ static void run_tasks(lsi_local_comm *c, const ls_comm_work *work, const lsi_pla
         const int r = (c->base.rank + i) % g->size;
 
         while (!broken(g) && claim(g, work, r, tasks, &task)) {
-            plan->run(&c->job, work->phase, task, tasks);
+            plan->run(&c->coll, work->phase, task, tasks);
             did++;
         }
     }
     if (did > 0) {
-        _Atomic uint64_t *done = &g->stages[work->sequence % LSI_RING].done;
+        _Atomic uint64_t *done = &g->stages[work->sequence % LSI_QUEUE_LENGTH].done;
 
         c->moves++;
         if (atomic_fetch_add(done, did) + did == work->finished + tasks) {
@@ -385,17 +385,17 @@ static void run_tasks(lsi_local_comm *c, const ls_comm_work *work, const lsi_pla
 /* True when all phases of all calls are done. */
 static bool run_phases(lsi_local_comm *c, ls_comm_work *work)
 {
-    _Atomic uint64_t *done = &c->group->stages[work->sequence % LSI_RING].done;
+    _Atomic uint64_t *done = &c->group->stages[work->sequence % LSI_QUEUE_LENGTH].done;
 
     for (; work->at < work->call_count; work->at++, work->phase = 0) {
         const lsi_plan *plan;
         int phases;
 
-        set_job(c, work);
-        plan = lsi_plan_of(c->job.mine);
-        phases = plan->phases(&c->job);
+        set_collective(c, work);
+        plan = lsi_plan_of(c->coll.mine);
+        phases = plan->phases(&c->coll);
         for (; work->phase < phases; work->phase++, work->step++) {
-            const size_t tasks = plan->tasks(&c->job, work->phase);
+            const size_t tasks = plan->tasks(&c->coll, work->phase);
 
             if (atomic_load(done) < work->finished + tasks) {
                 run_tasks(c, work, plan, tasks);
@@ -426,7 +426,7 @@ static void end_mismatched(lsi_local_comm *c, uint32_t sequence)
 /* True if the first work has ended. */
 static bool advance(lsi_local_comm *c, ls_comm_work *work)
 {
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
 
     if (!work->posted) {
         return false;
@@ -469,8 +469,8 @@ bool lsi_local_test(ls_comm *comm, ls_comm_work *work)
     lsi_local_comm *c = lsi_local_of(comm);
 
     lsi_local_progress(c);
-    if (!work->ended && lsi_work_is_mail(work)) {
-        return lsi_mail_test(c, work);
+    if (!work->ended && lsi_work_is_p2p(work)) {
+        return lsi_p2p_test(c, work);
     }
     if (!work->ended && broken(c->group)) {
         lsi_local_wait(comm, work); // it ends with the group's failure

@@ -13,9 +13,9 @@
 #include "collective/call.h"
 
 enum {
-    LSI_RING = 16,        /* calls that a rank may be ahead of the slowest */
-    LSI_NEAR = 24,        /* bytes that share a cache line with the fingerprint */
-    LSI_LOCAL_MOST = 1024 /* ranks */
+    LSI_QUEUE_LENGTH = 16, /* calls that a rank may be ahead of the slowest */
+    LSI_NEAR = 24,         /* bytes that share a cache line with the fingerprint */
+    LSI_LOCAL_MOST = 1024  /* ranks */
 };
 
 /* What a sleeping rank waits for. */
@@ -23,7 +23,7 @@ enum {
     LSI_WANTS_ARRIVAL = 1, /* the last rank of a collective */
     LSI_WANTS_TASKS = 2,   /* the last task of a phase */
     LSI_WANTS_ROOM = 4,    /* in the rings of the others */
-    LSI_WANTS_MAIL = 8,
+    LSI_WANTS_P2P = 8,
     LSI_WANTS_ALL = 15
 };
 
@@ -52,31 +52,31 @@ typedef struct lsi_slot {
 
     struct {
         _Alignas(64) _Atomic uint64_t next; /* step << 32 | the next task of its share */
-    } claims[LSI_RING];
-    lsi_entry ring[LSI_RING];
+    } claims[LSI_QUEUE_LENGTH];
+    lsi_entry queue[LSI_QUEUE_LENGTH];
 } lsi_slot;
 
-enum { LSI_MAIL_QUEUES = 32 };
+enum { LSI_P2P_QUEUES = 32 };
 
 /* Sends or receives between one rank and some others, the oldest first. */
-typedef struct lsi_mail_queue {
+typedef struct lsi_p2p_queue {
     ls_comm_work *first, *last;
-} lsi_mail_queue;
+} lsi_p2p_queue;
 
 /*
  * Sends to one rank, and its receives, that have not found their other half: a queue for
  * each sender's rank, counted round, so that a search sees few that do not match.
  */
-typedef struct lsi_mailbox {
+typedef struct lsi_p2p_inbox {
     lsi_mutex lock;
     bool used; /* something has waited here since it was cleared */
-    lsi_mail_queue sends[LSI_MAIL_QUEUES], receives[LSI_MAIL_QUEUES];
-} lsi_mailbox;
+    lsi_p2p_queue sends[LSI_P2P_QUEUES], receives[LSI_P2P_QUEUES];
+} lsi_p2p_inbox;
 
 typedef struct lsi_local_comm lsi_local_comm;
 
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): it keeps cache lines apart
-typedef struct lsi_local {
+typedef struct lsi_local_group {
     atomic_int refs; /* handles */
     int size;
     uint32_t id;
@@ -86,25 +86,26 @@ typedef struct lsi_local {
     bool crowded; /* more ranks than cores: give the core away instead of spinning */
     lsi_failure failure;
     lsi_slot *slots;
-    lsi_mailbox *boxes;
-    lsi_local_comm **handles;  /* NULL: released */
-    struct lsi_local *orphans; /* groups whose split failed, guarded by failure.lock */
-    struct lsi_local *sibling;
+    lsi_p2p_inbox *inboxes;
+    lsi_local_comm **handles; /* NULL: released */
+    struct lsi_local_group
+        *orphans; /* groups whose split failed, guarded by failure.lock */
+    struct lsi_local_group *sibling;
     struct {
         _Alignas(64) _Atomic uint64_t done; /* tasks of all phases so far */
-    } stages[LSI_RING];
+    } stages[LSI_QUEUE_LENGTH];
     _Alignas(64) atomic_uint sleepers;
-} lsi_local;
+} lsi_local_group;
 
 struct lsi_local_comm {
     ls_comm base;
-    lsi_local *group;
+    lsi_local_group *group;
     uint32_t next;              /* sequence number of the next collective */
     uint32_t room;              /* every rank has finished this many, at least */
     ls_comm_work *first, *last; /* collectives that have not ended, in order */
     ls_comm_work *unposted;     /* the first of them that found no room */
     uint64_t moves;             /* how often anything moved */
-    lsi_job job;                /* of the first */
+    lsi_collective coll;        /* of the first */
     const lsi_call **calls;     /* what the job refers to */
     atomic_bool taken;          /* somebody has this handle */
 };
@@ -112,13 +113,13 @@ struct lsi_local_comm {
 extern const lsi_backend lsi_backend_local;
 
 ls_status lsi_local_create(int ranks, const ls_comm_local_options *opts, uint32_t id,
-                           ls_comm **out, lsi_local **group, ls_error *err);
+                           ls_comm **out, lsi_local_group **group, ls_error *err);
 
 /* Leaves a group whose split failed to `parent`: handles that nobody took end with it. */
-void lsi_local_adopt(lsi_local *parent, lsi_local *orphan);
+void lsi_local_adopt(lsi_local_group *parent, lsi_local_group *orphan);
 
 /* Wakes the sleepers that want any of `what`. */
-void lsi_local_wake(lsi_local *group, unsigned what);
+void lsi_local_wake(lsi_local_group *group, unsigned what);
 
 /* Moves the collectives of this rank on as far as they go without waiting. */
 void lsi_local_progress(lsi_local_comm *c);
@@ -130,19 +131,19 @@ bool lsi_local_test(ls_comm *comm, ls_comm_work *work);
 /* Blocks until `work` has ended. */
 void lsi_local_wait(ls_comm *comm, ls_comm_work *work);
 
-void lsi_mail_post(lsi_local_comm *c, ls_comm_work *work);
-bool lsi_mail_test(lsi_local_comm *c, ls_comm_work *work);
+void lsi_p2p_post(lsi_local_comm *c, ls_comm_work *work);
+bool lsi_p2p_test(lsi_local_comm *c, ls_comm_work *work);
 
 /* Ends what waits in the box, whose group is reset; no rank is inside a call. */
-void lsi_mail_clear(lsi_mailbox *box, const ls_error *why);
+void lsi_p2p_clear(lsi_p2p_inbox *box, const ls_error *why);
 
 /* Takes a send or receive back after a failure, which `why` is. */
-void lsi_mail_withdraw(lsi_local_comm *c, ls_comm_work *work, const ls_error *why);
+void lsi_p2p_withdraw(lsi_local_comm *c, ls_comm_work *work, const ls_error *why);
 
-ls_status lsi_local_split(ls_comm *comm, int colour, int key, lsi_comm_place place,
+ls_status lsi_local_split(ls_comm *comm, int colour, int key, lsi_comm_site site,
                           ls_comm **out, ls_error *err);
 
-static inline bool lsi_work_is_mail(const ls_comm_work *work)
+static inline bool lsi_work_is_p2p(const ls_comm_work *work)
 {
     return work->calls[0].kind == LSI_CALL_SEND || work->calls[0].kind == LSI_CALL_RECV;
 }
@@ -152,8 +153,8 @@ static inline lsi_local_comm *lsi_local_of(ls_comm *comm)
     return (lsi_local_comm *)(void *)comm;
 }
 
-static inline lsi_entry *lsi_entry_of(lsi_local *group, int rank, uint32_t sequence)
+static inline lsi_entry *lsi_entry_of(lsi_local_group *group, int rank, uint32_t sequence)
 {
-    return &group->slots[rank].ring[sequence % LSI_RING];
+    return &group->slots[rank].queue[sequence % LSI_QUEUE_LENGTH];
 }
 #endif

@@ -15,9 +15,9 @@ static bool is_broken(ls_comm *comm, ls_error *why)
 }
 
 static void destroy(ls_comm *comm);
-static void release_group(lsi_local *g);
+static void release_group(lsi_local_group *g);
 
-void lsi_local_adopt(lsi_local *parent, lsi_local *orphan)
+void lsi_local_adopt(lsi_local_group *parent, lsi_local_group *orphan)
 {
     lsi_mutex_lock(&parent->failure.lock);
     orphan->sibling = parent->orphans;
@@ -25,10 +25,10 @@ void lsi_local_adopt(lsi_local *parent, lsi_local *orphan)
     lsi_mutex_unlock(&parent->failure.lock);
 }
 
-static void destroy_orphans(lsi_local *orphan)
+static void destroy_orphans(lsi_local_group *orphan)
 {
     while (orphan != NULL) {
-        lsi_local *next = orphan->sibling;
+        lsi_local_group *next = orphan->sibling;
         const int size = orphan->size;
 
         (void)atomic_fetch_add(&orphan->refs, 1); // until all handles were looked at
@@ -44,21 +44,21 @@ static void destroy_orphans(lsi_local *orphan)
     }
 }
 
-static void destroy_group(lsi_local *g)
+static void destroy_group(lsi_local_group *g)
 {
     destroy_orphans(g->orphans);
     for (int r = 0; g->slots != NULL && r < g->size; r++) {
         lsi_word_destroy(&g->slots[r].bell);
-        for (int i = 0; i < LSI_RING; i++) {
-            lsi_free(g->slots[r].ring[i].owned);
+        for (int i = 0; i < LSI_QUEUE_LENGTH; i++) {
+            lsi_free(g->slots[r].queue[i].owned);
         }
     }
-    for (int r = 0; g->boxes != NULL && r < g->size; r++) {
-        lsi_mutex_destroy(&g->boxes[r].lock);
+    for (int r = 0; g->inboxes != NULL && r < g->size; r++) {
+        lsi_mutex_destroy(&g->inboxes[r].lock);
     }
     lsi_failure_destroy(&g->failure);
     lsi_free(g->slots);
-    lsi_free(g->boxes);
+    lsi_free(g->inboxes);
     lsi_free((void *)g->handles);
     lsi_free(g);
 }
@@ -67,14 +67,14 @@ static void free_handle(lsi_local_comm *c)
 {
     if (c != NULL) {
         lsi_free((void *)c->calls);
-        lsi_free((void *)c->job.from);
-        lsi_free((void *)c->job.to);
-        lsi_free(c->job.wide);
+        lsi_free((void *)c->coll.from);
+        lsi_free((void *)c->coll.to);
+        lsi_free(c->coll.wide);
         lsi_free(c);
     }
 }
 
-static void release_group(lsi_local *g)
+static void release_group(lsi_local_group *g)
 {
     if (atomic_fetch_sub(&g->refs, 1) == 1) {
         destroy_group(g);
@@ -84,7 +84,7 @@ static void release_group(lsi_local *g)
 static void destroy(ls_comm *comm)
 {
     lsi_local_comm *c = lsi_local_of(comm);
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
 
     g->handles[comm->rank] = NULL;
     free_handle(c);
@@ -113,7 +113,7 @@ const lsi_backend lsi_backend_local = {
     .destroy = leave,
 };
 
-static lsi_local_comm *make_handle(lsi_local *g, int rank)
+static lsi_local_comm *make_handle(lsi_local_group *g, int rank)
 {
     lsi_local_comm *c = lsi_alloc(1, sizeof *c);
     const size_t n = (size_t)g->size;
@@ -127,13 +127,13 @@ static lsi_local_comm *make_handle(lsi_local *g, int rank)
     c->base.timeout_ms = g->timeout_ms;
     c->group = g;
     c->calls = (const lsi_call **)lsi_alloc(n, sizeof(void *));
-    c->job.from = (const void **)lsi_alloc(n, sizeof *c->job.from);
-    c->job.to = (void **)lsi_alloc(n, sizeof *c->job.to);
-    c->job.wide = lsi_alloc(n, sizeof *c->job.wide);
-    c->job.ranks = g->size;
-    c->job.calls = c->calls;
-    if (c->calls == NULL || c->job.from == NULL || c->job.to == NULL ||
-        c->job.wide == NULL) {
+    c->coll.from = (const void **)lsi_alloc(n, sizeof *c->coll.from);
+    c->coll.to = (void **)lsi_alloc(n, sizeof *c->coll.to);
+    c->coll.wide = lsi_alloc(n, sizeof *c->coll.wide);
+    c->coll.ranks = g->size;
+    c->coll.calls = c->calls;
+    if (c->calls == NULL || c->coll.from == NULL || c->coll.to == NULL ||
+        c->coll.wide == NULL) {
         free_handle(c);
         return NULL;
     }
@@ -141,7 +141,7 @@ static lsi_local_comm *make_handle(lsi_local *g, int rank)
 }
 
 /* How long to spin: with more ranks than cores the core is given away meanwhile. */
-static void set_patience(lsi_local *g, int spin_us)
+static void set_patience(lsi_local_group *g, int spin_us)
 {
     const int cores = LSI_MIN(lsi_affinity_get(NULL, 0), lsi_cpu_quota());
 
@@ -153,9 +153,10 @@ static void set_patience(lsi_local *g, int spin_us)
     }
 }
 
-static lsi_local *make_group(int ranks, const ls_comm_local_options *opts, uint32_t id)
+static lsi_local_group *make_group(int ranks, const ls_comm_local_options *opts,
+                                   uint32_t id)
 {
-    lsi_local *g = lsi_alloc_aligned(sizeof *g, 64);
+    lsi_local_group *g = lsi_alloc_aligned(sizeof *g, 64);
     const size_t n = (size_t)ranks;
 
     if (g == NULL) {
@@ -168,7 +169,7 @@ static lsi_local *make_group(int ranks, const ls_comm_local_options *opts, uint3
     set_patience(g, opts->spin_us);
     lsi_failure_init(&g->failure);
     g->slots = lsi_alloc_aligned(n * sizeof *g->slots, 64);
-    g->boxes = lsi_alloc(n, sizeof *g->boxes);
+    g->inboxes = lsi_alloc(n, sizeof *g->inboxes);
     g->handles = (lsi_local_comm **)lsi_alloc(n, sizeof(void *));
     if (g->slots != NULL) {
         memset((void *)g->slots, 0, n * sizeof *g->slots);
@@ -176,10 +177,10 @@ static lsi_local *make_group(int ranks, const ls_comm_local_options *opts, uint3
             lsi_word_init(&g->slots[r].bell, 0);
         }
     }
-    for (int r = 0; g->boxes != NULL && r < ranks; r++) {
-        lsi_mutex_init(&g->boxes[r].lock);
+    for (int r = 0; g->inboxes != NULL && r < ranks; r++) {
+        lsi_mutex_init(&g->inboxes[r].lock);
     }
-    if (g->slots == NULL || g->boxes == NULL || g->handles == NULL) {
+    if (g->slots == NULL || g->inboxes == NULL || g->handles == NULL) {
         destroy_group(g);
         return NULL;
     }
@@ -187,9 +188,9 @@ static lsi_local *make_group(int ranks, const ls_comm_local_options *opts, uint3
 }
 
 ls_status lsi_local_create(int ranks, const ls_comm_local_options *opts, uint32_t id,
-                           ls_comm **out, lsi_local **group, ls_error *err)
+                           ls_comm **out, lsi_local_group **group, ls_error *err)
 {
-    lsi_local *g = make_group(ranks, opts, id);
+    lsi_local_group *g = make_group(ranks, opts, id);
 
     if (g == NULL) {
         return lsi_fail_memory(err, "a group of threads",
@@ -222,7 +223,7 @@ ls_status ls_comm_local(int ranks, const ls_comm_local_options *opts, ls_comm **
 
     if (out == NULL) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "ls_comm_local: there is no place for the handles (out is NULL)");
+                        "ls_comm_local: there is no room for the handles (out is NULL)");
     }
     if (ranks < 1 || ranks > LSI_LOCAL_MOST) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
@@ -259,7 +260,7 @@ static void reset_handle(lsi_local_comm *c, const ls_error *why)
 
 void lsi_comm_local_reset(ls_comm *comm)
 {
-    lsi_local *g = lsi_local_of(comm)->group;
+    lsi_local_group *g = lsi_local_of(comm)->group;
     ls_error why = LS_ERROR_INIT;
 
     LSI_ASSERT(comm->backend == &lsi_backend_local);
@@ -272,10 +273,10 @@ void lsi_comm_local_reset(ls_comm *comm)
         if (g->handles[r] != NULL) {
             reset_handle(g->handles[r], &why);
         }
-        lsi_mail_clear(&g->boxes[r], &why);
+        lsi_p2p_clear(&g->inboxes[r], &why);
         atomic_store(&slot->finished, 0);
-        for (int i = 0; i < LSI_RING; i++) {
-            atomic_store(&slot->ring[i].posted, 0);
+        for (int i = 0; i < LSI_QUEUE_LENGTH; i++) {
+            atomic_store(&slot->queue[i].posted, 0);
         }
     }
     lsi_failure_forget(&g->failure);

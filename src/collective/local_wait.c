@@ -31,14 +31,14 @@ struct patience {
 static bool ended(lsi_local_comm *c, ls_comm_work *work)
 {
     lsi_local_progress(c);
-    return work->ended || (lsi_work_is_mail(work) && lsi_mail_test(c, work));
+    return work->ended || (lsi_work_is_p2p(work) && lsi_p2p_test(c, work));
 }
 
 /* The call that this rank waits in: its first collective, if it is not mail. */
 static const lsi_call *waiting_call(const struct patience *p)
 {
     const ls_comm_work *work =
-        lsi_work_is_mail(p->work) || p->c->first == NULL ? p->work : p->c->first;
+        lsi_work_is_p2p(p->work) || p->c->first == NULL ? p->work : p->c->first;
 
     return work->owns_calls ? &work->one : &work->calls[0];
 }
@@ -47,10 +47,10 @@ static const lsi_call *waiting_call(const struct patience *p)
 static int culprit(const struct patience *p)
 {
     lsi_local_comm *c = p->c;
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
     const ls_comm_work *work = c->first;
 
-    if (work == NULL || lsi_work_is_mail(p->work)) {
+    if (work == NULL || lsi_work_is_p2p(p->work)) {
         return p->work->calls[0].peer;
     }
     if (work->posted && !work->running) {
@@ -60,7 +60,7 @@ static int culprit(const struct patience *p)
         const bool holds_up =
             work->posted
                 ? r != c->base.rank && atomic_load(&g->slots[r].busy)
-                : work->sequence - atomic_load(&g->slots[r].finished) >= LSI_RING;
+                : work->sequence - atomic_load(&g->slots[r].finished) >= LSI_QUEUE_LENGTH;
 
         if (holds_up) {
             return r;
@@ -70,7 +70,7 @@ static int culprit(const struct patience *p)
 }
 
 /* "rank 1, last seen in all_reduce at train.c:40" */
-static void describe(lsi_local *g, int rank, char *out, size_t size)
+static void describe(lsi_local_group *g, int rank, char *out, size_t size)
 {
     lsi_slot *slot;
     const char *file;
@@ -101,7 +101,7 @@ static void name_late(const struct patience *p, int64_t now)
     describe(p->c->group, culprit(p), who, sizeof who);
     lsi_log(LS_LOG_WARNING, "rank %d of %d: %s at %.160s:%d has waited %.1f s for %s",
             p->c->base.rank, p->c->base.size, lsi_call_title(call),
-            call->place.file != NULL ? call->place.file : "?", call->place.line,
+            call->site.file != NULL ? call->site.file : "?", call->site.line,
             (double)(now - p->began) * 1e-9, who);
 }
 
@@ -118,12 +118,12 @@ static void expire(const struct patience *p, int64_t now)
                    " ms for %s; the timeout is set by the options or "
                    "LS_COMM_TIMEOUT_MS",
                    lsi_call_title(call), p->c->base.rank,
-                   call->place.file != NULL ? call->place.file : "?", call->place.line,
+                   call->site.file != NULL ? call->site.file : "?", call->site.line,
                    (now - p->began) / NS_PER_MS, who);
     p->c->base.backend->fail(&p->c->base, &why);
 }
 
-static bool is_gone(const lsi_local *g, int rank)
+static bool is_gone(const lsi_local_group *g, int rank)
 {
     return rank >= 0 && atomic_load(&g->slots[rank].gone);
 }
@@ -146,14 +146,14 @@ static void check_gone(const struct patience *p)
                    "rank %d is gone: its handle was released, and %s of rank %d at "
                    "%.160s:%d needs it",
                    late, lsi_call_title(call), p->c->base.rank,
-                   call->place.file != NULL ? call->place.file : "?", call->place.line);
+                   call->site.file != NULL ? call->site.file : "?", call->site.line);
     p->c->base.backend->fail(&p->c->base, &why);
 }
 
 static unsigned wants(const struct patience *p)
 {
     const ls_comm_work *first = p->c->first;
-    unsigned what = lsi_work_is_mail(p->work) ? LSI_WANTS_MAIL : 0;
+    unsigned what = lsi_work_is_p2p(p->work) ? LSI_WANTS_P2P : 0;
 
     if (first != NULL) {
         what |= !first->posted    ? LSI_WANTS_ROOM
@@ -171,7 +171,7 @@ static unsigned wants(const struct patience *p)
  */
 static void park(struct patience *p, lsi_deadline until)
 {
-    lsi_local *g = p->c->group;
+    lsi_local_group *g = p->c->group;
     lsi_slot *slot = &g->slots[p->c->base.rank];
     const unsigned bell = lsi_word_get(&slot->bell);
     const uint64_t moves = p->c->moves;
@@ -196,7 +196,7 @@ static void begin(struct patience *p)
 /* After a look in vain. */
 static void rest(struct patience *p)
 {
-    lsi_local *g = p->c->group;
+    lsi_local_group *g = p->c->group;
     int64_t now;
 
     if (g->spin_ns > 0) {
@@ -236,7 +236,7 @@ static void rest(struct patience *p)
  */
 static void give_up(lsi_local_comm *c, ls_comm_work *work)
 {
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
     ls_error why = LS_ERROR_INIT;
 
     for (int r = 0; r < g->size; r++) {
@@ -255,7 +255,7 @@ static void give_up(lsi_local_comm *c, ls_comm_work *work)
     c->unposted = NULL;
     c->moves++;
     if (!work->ended) {
-        lsi_mail_withdraw(c, work, &why);
+        lsi_p2p_withdraw(c, work, &why);
     }
 }
 

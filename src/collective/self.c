@@ -66,12 +66,12 @@ static bool broken(ls_comm *comm, ls_error *why)
     return lsi_failure_get(&self_of(comm)->failure, why);
 }
 
-static ls_status split(ls_comm *comm, int colour, int key, lsi_comm_place place,
+static ls_status split(ls_comm *comm, int colour, int key, lsi_comm_site site,
                        ls_comm **out, ls_error *err)
 {
     (void)comm;
     (void)key;
-    (void)place;
+    (void)site;
     if (colour < 0) {
         *out = NULL;
         return LS_OK;
@@ -102,7 +102,7 @@ ls_status ls_comm_self(ls_comm **out, ls_error *err)
 
     if (out == NULL) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "ls_comm_self: there is no place for the handle (out is NULL)");
+                        "ls_comm_self: there is no room for the handle (out is NULL)");
     }
     self = lsi_alloc(1, sizeof *self);
     if (self == NULL) {

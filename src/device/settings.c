@@ -184,7 +184,7 @@ static ls_status read_seed(const struct reader *r, const ls_runtime_options *opt
     return LS_OK;
 }
 
-/* What is taken where these are read: src/os/team.c and src/collective/choose.c. */
+/* What is taken where these are read: src/os/team.c and src/collective/algorithm.c. */
 static bool is_spin(const char *text)
 {
     char *end = NULL;

@@ -42,7 +42,7 @@ struct ls_op_call {
 
 typedef ls_status (*lsi_kernel)(ls_op_call *k);
 
-/* One entry an operation, NULL where there is none: simd/table.c, a build per set. */
+/* One entry an operation, NULL where there is none: simd/simd_table.c, a build per set. */
 extern const lsi_kernel lsi_simd_baseline[LSI_OP_COUNT];
 extern const lsi_kernel lsi_simd_avx2[LSI_OP_COUNT];
 extern const lsi_kernel lsi_simd_avx512[LSI_OP_COUNT];

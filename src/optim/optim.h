@@ -12,7 +12,7 @@
  */
 #ifndef LSI_OPTIM_H
 #define LSI_OPTIM_H
-#include "kernel/update.h"
+#include "kernel/update_loops.h"
 #include "variable/variable.h"
 
 #include "lockstep/optimizer.h"

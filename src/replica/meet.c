@@ -91,9 +91,9 @@ static ls_comm_options options_of(const ls_communication_options *call,
     return opts;
 }
 
-static lsi_comm_place place_of(const ls_context *c)
+static lsi_comm_site place_of(const ls_context *c)
 {
-    return (lsi_comm_place){c->file, c->line};
+    return (lsi_comm_site){c->file, c->line};
 }
 
 /*

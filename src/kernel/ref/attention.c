@@ -3,7 +3,7 @@
  * so that the gradient finds its probabilities again without a maximum.
  */
 #include "kernel/attention.h"
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 /* Row i of a head, element by element as doubles. */

@@ -1,7 +1,7 @@
 /* Arithmetic on two operands, with broadcasting. */
-#include "kernel/ref/element.h"
+#include "kernel/ref/broadcast_rows.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
-#include "kernel/ref/rows.h"
 
 /* Integers come widened to 64 bits; unsigned ones as the same bits. */
 typedef double (*float_fn)(double a, double b);

@@ -3,7 +3,7 @@
  * widest type of their kind, so that the pairs need no code each: double holds every
  * float, int64 and uint64 every integer.
  */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 enum { BLOCK = 256 };

@@ -1,7 +1,7 @@
 /* Comparisons, logic and choice, with broadcasting. */
-#include "kernel/ref/element.h"
+#include "kernel/ref/broadcast_rows.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
-#include "kernel/ref/rows.h"
 
 /* Integers come widened to 64 bits; unsigned ones as the same bits. */
 typedef bool (*float_test)(double a, double b);

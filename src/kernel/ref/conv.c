@@ -3,7 +3,7 @@
  * each channel: its filter [kh,kw,c,m] lies in memory as [kh,kw,1,c*m], so that one set
  * of loops serves both. Each result is summed by itself, in double, in a fixed order.
  */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 struct geometry {

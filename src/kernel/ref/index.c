@@ -1,5 +1,5 @@
 /* Rows found by number: gather, scatter, one_hot. */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 /* Every index lies in 0 .. size-1. */

@@ -1,5 +1,5 @@
 /* Losses: one value per example. */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 #include <inttypes.h>

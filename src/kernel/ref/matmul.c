@@ -1,5 +1,5 @@
 /* Matrix products. */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 /* One matrix of a batch: where element (row, col) lies. */

@@ -3,7 +3,7 @@
  * channels and share their loops: the moments of a layer norm are those of a row, the
  * moments of a batch norm those of a channel. Variances are computed in a second pass.
  */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 /* `count` elements from `first` on, `step` apart, that are normalised together. */

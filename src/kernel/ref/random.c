@@ -5,7 +5,7 @@
  * again for what it refuses, has a stretch of blocks for every group of elements.
  */
 #include "base/philox.h"
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 enum { PER_BLOCK = LSI_WORDS_PER_BLOCK, NS_A_BLOCK = 20, NS_A_NORMAL_BLOCK = 100 };

@@ -3,7 +3,7 @@
  * in row-major order, and floats are summed as doubles: the result is the nearest one can
  * reasonably ask for and is what faster kernels are compared with.
  */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 /* A set of axes of the input, walked in row-major order: of those kept, or reduced. */

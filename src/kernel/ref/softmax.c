@@ -1,5 +1,5 @@
 /* Softmax over the last axis, its logarithm, their gradients. */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 /* The maximum of a row and the logarithm of the sum of exp(x - maximum). */

@@ -1,5 +1,5 @@
 /* Elementwise, one operand; and the gradients that take one pass over two operands. */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 static const double SQRT_HALF = 0.70710678118654752440;

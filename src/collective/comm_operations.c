@@ -94,7 +94,7 @@ static ls_status all_reduce(ls_comm *comm, ls_reduce op, void *buf, size_t count
                      .count = count,
                      .from = buf,
                      .to = buf,
-                     .place = lsi_comm_take_place()};
+                     .site = lsi_comm_take_site()};
 
     return in_place(comm, &call, opts, out, err);
 }
@@ -110,7 +110,7 @@ static ls_status reduce(ls_comm *comm, int root, ls_reduce op, void *buf, size_t
                      .count = count,
                      .from = buf,
                      .to = buf,
-                     .place = lsi_comm_take_place()};
+                     .site = lsi_comm_take_site()};
 
     return in_place(comm, &call, opts, out, err);
 }
@@ -125,7 +125,7 @@ static ls_status broadcast(ls_comm *comm, int root, void *buf, size_t count,
                      .count = count,
                      .from = buf,
                      .to = buf,
-                     .place = lsi_comm_take_place()};
+                     .site = lsi_comm_take_site()};
 
     return in_place(comm, &call, opts, out, err);
 }
@@ -142,7 +142,7 @@ static ls_status all_gather(ls_comm *comm, const void *from, size_t count,
                      .counts = counts,
                      .from = from,
                      .to = to,
-                     .place = lsi_comm_take_place()};
+                     .site = lsi_comm_take_site()};
     ls_status st = check_comm(comm, &call, err);
     size_t mine = count, total = count;
     int times = 1;
@@ -191,7 +191,7 @@ static ls_status reduce_scatter(ls_comm *comm, ls_reduce op, const void *from,
                      .count = count,
                      .from = from,
                      .to = to,
-                     .place = lsi_comm_take_place()};
+                     .site = lsi_comm_take_site()};
     ls_status st = check_comm(comm, &call, err);
 
     if (st == LS_OK) {
@@ -210,7 +210,7 @@ static ls_status all_to_all(ls_comm *comm, const void *from, size_t count, ls_dt
                      .count = count,
                      .from = from,
                      .to = to,
-                     .place = lsi_comm_take_place()};
+                     .site = lsi_comm_take_site()};
     ls_status st = check_comm(comm, &call, err);
 
     if (st == LS_OK) {
@@ -229,14 +229,15 @@ static ls_status barrier(ls_comm *comm, const ls_comm_options *opts, ls_comm_wor
     lsi_call call = {.kind = LSI_CALL_BARRIER,
                      .dtype = LS_U8,
                      .peer = -1,
-                     .place = lsi_comm_take_place()};
+                     .site = lsi_comm_take_site()};
     const ls_status st = check_comm(comm, &call, err);
 
     return st == LS_OK ? lsi_comm_call(comm, &call, opts, out, err) : st;
 }
 
-static ls_status mail(ls_comm *comm, lsi_call *call, const ls_comm_options *opts,
-                      ls_comm_work **out, ls_error *err)
+static ls_status point_to_point(ls_comm *comm, lsi_call *call,
+                                const ls_comm_options *opts, ls_comm_work **out,
+                                ls_error *err)
 {
     ls_status st = check_comm(comm, call, err);
 
@@ -265,9 +266,9 @@ static ls_status send(ls_comm *comm, int to_rank, const void *buf, size_t count,
                      .peer = to_rank,
                      .count = count,
                      .from = buf,
-                     .place = lsi_comm_take_place()};
+                     .site = lsi_comm_take_site()};
 
-    return mail(comm, &call, opts, out, err);
+    return point_to_point(comm, &call, opts, out, err);
 }
 
 static ls_status recv(ls_comm *comm, int from_rank, size_t count, ls_dtype dtype,
@@ -279,16 +280,16 @@ static ls_status recv(ls_comm *comm, int from_rank, size_t count, ls_dtype dtype
                      .peer = from_rank,
                      .count = count,
                      .to = buf,
-                     .place = lsi_comm_take_place()};
+                     .site = lsi_comm_take_site()};
 
-    return mail(comm, &call, opts, out, err);
+    return point_to_point(comm, &call, opts, out, err);
 }
 
 static ls_status check_out(ls_comm_work *const *out, ls_error *err)
 {
     if (out == NULL) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "a call is started: there is no place for the work (out is "
+                        "a call is started: there is no room for the work (out is "
                         "NULL)");
     }
     return LS_OK;
@@ -358,7 +359,7 @@ ls_status ls_comm_start_all_gather(ls_comm *comm, const void *from, size_t count
 
 ls_status lsi_comm_all_reduce(ls_comm *comm, ls_reduce op, const void *from, void *to,
                               size_t count, ls_dtype dtype, const ls_comm_options *opts,
-                              lsi_comm_place place, ls_error *err)
+                              lsi_comm_site site, ls_error *err)
 {
     lsi_call call = {.kind = LSI_CALL_ALL_REDUCE,
                      .op = op,
@@ -367,7 +368,7 @@ ls_status lsi_comm_all_reduce(ls_comm *comm, ls_reduce op, const void *from, voi
                      .count = count,
                      .from = from,
                      .to = to,
-                     .place = place};
+                     .site = site};
     ls_status st = check_comm(comm, &call, err);
 
     if (st == LS_OK) {
@@ -379,7 +380,7 @@ ls_status lsi_comm_all_reduce(ls_comm *comm, ls_reduce op, const void *from, voi
 ls_status lsi_comm_all_reduce_pieces(ls_comm *comm, ls_reduce op,
                                      const lsi_comm_piece *pieces, size_t n,
                                      ls_dtype dtype, const ls_comm_options *opts,
-                                     lsi_comm_place place, ls_error *err)
+                                     lsi_comm_site site, ls_error *err)
 {
     lsi_call call = {.kind = LSI_CALL_ALL_REDUCE,
                      .op = op,
@@ -387,7 +388,7 @@ ls_status lsi_comm_all_reduce_pieces(ls_comm *comm, ls_reduce op,
                      .peer = -1,
                      .pieces = pieces,
                      .piece_count = n,
-                     .place = place};
+                     .site = site};
     ls_status st = check_comm(comm, &call, err);
 
     for (size_t i = 0; i < n && st == LS_OK; i++) {
@@ -406,7 +407,7 @@ ls_status lsi_comm_all_reduce_pieces(ls_comm *comm, ls_reduce op,
 }
 
 ls_status lsi_comm_share(ls_comm *comm, const char *tag, const int64_t *mine,
-                         size_t count, void *all, lsi_comm_place place, ls_error *err)
+                         size_t count, void *all, lsi_comm_site site, ls_error *err)
 {
     lsi_call call = {.kind = LSI_CALL_ALL_GATHER,
                      .dtype = LS_I64,
@@ -415,14 +416,14 @@ ls_status lsi_comm_share(ls_comm *comm, const char *tag, const int64_t *mine,
                      .from = mine,
                      .to = all,
                      .tag = tag,
-                     .place = place};
+                     .site = site};
     const ls_status st = check_comm(comm, &call, err);
 
     return st == LS_OK ? lsi_comm_call(comm, &call, NULL, NULL, err) : st;
 }
 
 ls_status lsi_comm_meet(ls_comm *comm, const char *tag, uint64_t detail, void *mine,
-                        void **all, const ls_comm_options *opts, lsi_comm_place place,
+                        void **all, const ls_comm_options *opts, lsi_comm_site site,
                         ls_error *err)
 {
     lsi_call call = {.kind = LSI_CALL_MEET,
@@ -432,7 +433,7 @@ ls_status lsi_comm_meet(ls_comm *comm, const char *tag, uint64_t detail, void *m
                      .to = (void *)all,
                      .tag = tag,
                      .detail = detail,
-                     .place = place};
+                     .site = site};
     const ls_status st = check_comm(comm, &call, err);
 
     return st == LS_OK ? lsi_comm_call(comm, &call, opts, NULL, err) : st;

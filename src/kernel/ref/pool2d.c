@@ -3,7 +3,7 @@
  * in the window, row by row, positions outside the image counted though never chosen.
  * Gradients gather: each pixel sums, in double, over the windows it lies in.
  */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 enum { NO_MAXIMUM = 255 }; /* relu: nothing above 0 in the window */

@@ -134,7 +134,7 @@ void lsi_inline_finish(const lsi_call *call, int ranks, int r,
         }
         break;
     case LSI_CALL_BARRIER:
-    case LSI_CALL_GROUP:
+    case LSI_CALL_BATCH:
     case LSI_CALL_SEND:
     case LSI_CALL_RECV:
         break;

@@ -27,7 +27,7 @@ static void count_members(const struct bid *bids, int ranks, int mine, int *size
     }
 }
 
-static ls_status meet(ls_comm *comm, void *mine, void **all, lsi_comm_place place,
+static ls_status meet(ls_comm *comm, void *mine, void **all, lsi_comm_site site,
                       ls_error *err)
 {
     static const ls_comm_options init = LS_COMM_OPTIONS_INIT;
@@ -38,14 +38,14 @@ static ls_status meet(ls_comm *comm, void *mine, void **all, lsi_comm_place plac
                      .from = mine,
                      .to = (void *)all,
                      .tag = "ls_comm_split",
-                     .place = place};
+                     .site = site};
     const ls_status st = lsi_call_prepare(comm, &call, &init, err);
 
     return st == LS_OK ? lsi_comm_run(comm, &call, 0, err) : st;
 }
 
 static ls_status gather(ls_comm *comm, const struct bid *mine, struct bid *all,
-                        lsi_comm_place place, ls_error *err)
+                        lsi_comm_site site, ls_error *err)
 {
     static const ls_comm_options init = LS_COMM_OPTIONS_INIT;
     lsi_call call = {.kind = LSI_CALL_ALL_GATHER,
@@ -55,7 +55,7 @@ static ls_status gather(ls_comm *comm, const struct bid *mine, struct bid *all,
                      .count = sizeof *mine / sizeof(int32_t),
                      .from = mine,
                      .to = all,
-                     .place = place};
+                     .site = site};
     const ls_status st = lsi_call_prepare(comm, &call, &init, err);
 
     return st == LS_OK ? lsi_comm_run(comm, &call, 0, err) : st;
@@ -63,14 +63,14 @@ static ls_status gather(ls_comm *comm, const struct bid *mine, struct bid *all,
 
 /* Second half: the makers hand the groups round; one that has none hands NULL. */
 static ls_status share_groups(lsi_local_comm *c, const struct bid *bids,
-                              lsi_comm_place place, void **all, ls_comm **out,
+                              lsi_comm_site site, void **all, ls_comm **out,
                               ls_error *err)
 {
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
     const int rank = c->base.rank;
     ls_comm_local_options o = LS_COMM_LOCAL_OPTIONS_INIT;
     ls_error why = LS_ERROR_INIT;
-    lsi_local *made = NULL;
+    lsi_local_group *made = NULL;
     int size, maker, mine;
     ls_status st;
 
@@ -82,7 +82,7 @@ static ls_status share_groups(lsi_local_comm *c, const struct bid *bids,
         (void)lsi_local_create(size, &o, g->id * 31 + (uint32_t)bids[rank].colour + 1,
                                NULL, &made, &why);
     }
-    st = meet(&c->base, made, all, place, err);
+    st = meet(&c->base, made, all, site, err);
     if (st != LS_OK) {
         if (made != NULL) { // a rank that came last may have its handle all the same
             (void)lsi_failure_get(&c->group->failure, &why);
@@ -109,7 +109,7 @@ static ls_status share_groups(lsi_local_comm *c, const struct bid *bids,
     return LS_OK;
 }
 
-ls_status lsi_local_split(ls_comm *comm, int colour, int key, lsi_comm_place place,
+ls_status lsi_local_split(ls_comm *comm, int colour, int key, lsi_comm_site site,
                           ls_comm **out, ls_error *err)
 {
     lsi_local_comm *c = lsi_local_of(comm);
@@ -126,9 +126,9 @@ ls_status lsi_local_split(ls_comm *comm, int colour, int key, lsi_comm_place pla
         (void)lsi_fail_again(err, &why);
         goto out;
     }
-    st = gather(comm, &mine, bids, place, err);
+    st = gather(comm, &mine, bids, site, err);
     if (st == LS_OK) {
-        st = share_groups(c, bids, place, all, out, err);
+        st = share_groups(c, bids, site, all, out, err);
     }
 out:
     lsi_free(bids);

@@ -7,59 +7,59 @@
 
 #include <stdio.h>
 
-static lsi_mailbox *box_of(lsi_local_comm *c, const ls_comm_work *work)
+static lsi_p2p_inbox *inbox_of(lsi_local_comm *c, const ls_comm_work *work)
 {
     const lsi_call *call = &work->calls[0];
 
-    return &c->group->boxes[call->kind == LSI_CALL_SEND ? call->peer : c->base.rank];
+    return &c->group->inboxes[call->kind == LSI_CALL_SEND ? call->peer : c->base.rank];
 }
 
 /* The queue that `work` of this rank waits in, or (other) its other half. */
-static lsi_mail_queue *queue_of(const lsi_local_comm *c, lsi_mailbox *box,
-                                const ls_comm_work *work, bool other)
+static lsi_p2p_queue *queue_of(const lsi_local_comm *c, lsi_p2p_inbox *box,
+                               const ls_comm_work *work, bool other)
 {
     const lsi_call *call = &work->calls[0];
     const bool sends = call->kind == LSI_CALL_SEND;
     const int sender = sends ? c->base.rank : call->peer;
 
-    return (sends != other ? box->sends : box->receives) + sender % LSI_MAIL_QUEUES;
+    return (sends != other ? box->sends : box->receives) + sender % LSI_P2P_QUEUES;
 }
 
-static void append(lsi_mail_queue *queue, ls_comm_work *work)
+static void append(lsi_p2p_queue *queue, ls_comm_work *work)
 {
-    work->parcel.next = NULL;
-    work->parcel.queued = true;
+    work->p2p.next = NULL;
+    work->p2p.queued = true;
     if (queue->first == NULL) {
         queue->first = work;
     } else {
-        queue->last->parcel.next = work;
+        queue->last->p2p.next = work;
     }
     queue->last = work;
 }
 
-static void take_out(lsi_mail_queue *queue, ls_comm_work *work)
+static void take_out(lsi_p2p_queue *queue, ls_comm_work *work)
 {
     ls_comm_work *before = NULL;
 
-    for (ls_comm_work *w = queue->first; w != work; w = w->parcel.next) {
+    for (ls_comm_work *w = queue->first; w != work; w = w->p2p.next) {
         before = w;
     }
     if (before == NULL) {
-        queue->first = work->parcel.next;
+        queue->first = work->p2p.next;
     } else {
-        before->parcel.next = work->parcel.next;
+        before->p2p.next = work->p2p.next;
     }
     if (queue->last == work) {
         queue->last = before;
     }
-    work->parcel.queued = false;
+    work->p2p.queued = false;
 }
 
 /* The oldest of the other kind between the same two ranks. */
-static ls_comm_work *find_other(const lsi_local_comm *c, const lsi_mail_queue *queue,
+static ls_comm_work *find_other(const lsi_local_comm *c, const lsi_p2p_queue *queue,
                                 const ls_comm_work *work)
 {
-    for (ls_comm_work *w = queue->first; w != NULL; w = w->parcel.next) {
+    for (ls_comm_work *w = queue->first; w != NULL; w = w->p2p.next) {
         if (w->comm->rank == work->calls[0].peer && w->calls[0].peer == c->base.rank) {
             return w;
         }
@@ -67,21 +67,21 @@ static ls_comm_work *find_other(const lsi_local_comm *c, const lsi_mail_queue *q
     return NULL;
 }
 
-static void clear_queue(lsi_mail_queue *queue, const ls_error *why)
+static void clear_queue(lsi_p2p_queue *queue, const ls_error *why)
 {
     while (queue->first != NULL) {
         ls_comm_work *work = queue->first;
 
-        queue->first = work->parcel.next;
-        work->parcel.queued = false;
+        queue->first = work->p2p.next;
+        work->p2p.queued = false;
         lsi_work_end(work, why);
     }
     queue->last = NULL;
 }
 
-void lsi_mail_clear(lsi_mailbox *box, const ls_error *why)
+void lsi_p2p_clear(lsi_p2p_inbox *box, const ls_error *why)
 {
-    for (int i = 0; i < LSI_MAIL_QUEUES && box->used; i++) {
+    for (int i = 0; i < LSI_P2P_QUEUES && box->used; i++) {
         clear_queue(&box->sends[i], why);
         clear_queue(&box->receives[i], why);
     }
@@ -104,26 +104,26 @@ static bool agree(ls_comm_work *work, ls_comm_work *other)
                    "at %.100s:%d",
                    from->dtype != to->dtype ? "dtype mismatch" : "shape mismatch",
                    s->comm->rank, from->count, ls_dtype_name(from->dtype),
-                   from->place.file != NULL ? from->place.file : "?", from->place.line,
+                   from->site.file != NULL ? from->site.file : "?", from->site.line,
                    r->comm->rank, to->count, ls_dtype_name(to->dtype),
-                   to->place.file != NULL ? to->place.file : "?", to->place.line);
+                   to->site.file != NULL ? to->site.file : "?", to->site.line);
     work->why = other->why = why;
-    work->parcel.mismatch = other->parcel.mismatch = true;
-    work->parcel.taken = other->parcel.taken = true;
+    work->p2p.mismatch = other->p2p.mismatch = true;
+    work->p2p.taken = other->p2p.taken = true;
     return false;
 }
 
-void lsi_mail_post(lsi_local_comm *c, ls_comm_work *work)
+void lsi_p2p_post(lsi_local_comm *c, ls_comm_work *work)
 {
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
     lsi_slot *slot = &g->slots[c->base.rank];
-    lsi_mailbox *box = box_of(c, work);
+    lsi_p2p_inbox *box = inbox_of(c, work);
     const lsi_call *call = &work->calls[0];
     ls_comm_work *other;
 
     atomic_store_explicit(&slot->last_kind, (int)call->kind, memory_order_relaxed);
-    atomic_store_explicit(&slot->last_file, call->place.file, memory_order_relaxed);
-    atomic_store_explicit(&slot->last_line, call->place.line, memory_order_relaxed);
+    atomic_store_explicit(&slot->last_file, call->site.file, memory_order_relaxed);
+    atomic_store_explicit(&slot->last_line, call->site.line, memory_order_relaxed);
     work->posted = true;
     lsi_mutex_lock(&box->lock);
     other = find_other(c, queue_of(c, box, work, true), work);
@@ -132,32 +132,32 @@ void lsi_mail_post(lsi_local_comm *c, ls_comm_work *work)
         box->used = true;
     } else {
         take_out(queue_of(c, box, work, true), other);
-        work->parcel.other = other;
-        other->parcel.other = work;
+        work->p2p.other = other;
+        other->p2p.other = work;
         if (!agree(work, other)) {
-            atomic_store(&work->parcel.done, true);
-            atomic_store(&other->parcel.done, true);
+            atomic_store(&work->p2p.done, true);
+            atomic_store(&other->p2p.done, true);
         } else {
-            atomic_store(&work->parcel.matched, true);
-            atomic_store(&other->parcel.matched, true);
+            atomic_store(&work->p2p.matched, true);
+            atomic_store(&other->p2p.matched, true);
         }
     }
     lsi_mutex_unlock(&box->lock);
     if (other != NULL) {
-        lsi_local_wake(g, LSI_WANTS_MAIL);
+        lsi_local_wake(g, LSI_WANTS_P2P);
     }
 }
 
 /* Claims the copying for this rank; the other half, or NULL: it is not ours to do. */
 static ls_comm_work *take(lsi_local_comm *c, ls_comm_work *work)
 {
-    lsi_mailbox *box = box_of(c, work);
+    lsi_p2p_inbox *box = inbox_of(c, work);
     ls_comm_work *other;
 
     lsi_mutex_lock(&box->lock);
-    other = work->parcel.taken ? NULL : work->parcel.other;
+    other = work->p2p.taken ? NULL : work->p2p.other;
     if (other != NULL) {
-        work->parcel.taken = other->parcel.taken = true;
+        work->p2p.taken = other->p2p.taken = true;
     }
     lsi_mutex_unlock(&box->lock);
     return other;
@@ -172,56 +172,56 @@ static void deliver(lsi_local_comm *c, ls_comm_work *work, ls_comm_work *other)
     if (from->count > 0) {
         memcpy(to->to, from->from, from->count * lsi_call_size(from));
     }
-    atomic_store(&work->parcel.done, true);
-    atomic_store(&other->parcel.done, true); // from here on it may be freed
-    lsi_local_wake(c->group, LSI_WANTS_MAIL);
+    atomic_store(&work->p2p.done, true);
+    atomic_store(&other->p2p.done, true); // from here on it may be freed
+    lsi_local_wake(c->group, LSI_WANTS_P2P);
 }
 
 static void finish(lsi_local_comm *c, ls_comm_work *work)
 {
     const ls_error why = work->why;
 
-    if (work->parcel.mismatch && why.code != LS_INVALID_ARGUMENT) {
+    if (work->p2p.mismatch && why.code != LS_INVALID_ARGUMENT) {
         c->base.backend->fail(&c->base, &why);
     }
     c->moves++;
-    lsi_work_end(work, work->parcel.mismatch ? &why : NULL);
+    lsi_work_end(work, work->p2p.mismatch ? &why : NULL);
 }
 
-bool lsi_mail_test(lsi_local_comm *c, ls_comm_work *work)
+bool lsi_p2p_test(lsi_local_comm *c, ls_comm_work *work)
 {
     if (work->ended) {
         return true;
     }
-    if (!atomic_load(&work->parcel.done) && atomic_load(&work->parcel.matched)) {
+    if (!atomic_load(&work->p2p.done) && atomic_load(&work->p2p.matched)) {
         ls_comm_work *other = take(c, work);
 
         if (other != NULL) {
             deliver(c, work, other);
         }
     }
-    if (!atomic_load(&work->parcel.done)) {
+    if (!atomic_load(&work->p2p.done)) {
         return false;
     }
     finish(c, work);
     return true;
 }
 
-void lsi_mail_withdraw(lsi_local_comm *c, ls_comm_work *work, const ls_error *why)
+void lsi_p2p_withdraw(lsi_local_comm *c, ls_comm_work *work, const ls_error *why)
 {
-    lsi_mailbox *box = box_of(c, work);
+    lsi_p2p_inbox *box = inbox_of(c, work);
     bool taken;
 
     lsi_mutex_lock(&box->lock);
-    taken = work->parcel.taken;
-    if (work->parcel.queued) {
+    taken = work->p2p.taken;
+    if (work->p2p.queued) {
         take_out(queue_of(c, box, work, false), work);
-    } else if (!taken && work->parcel.other != NULL) {
-        work->parcel.other->parcel.other = NULL;
+    } else if (!taken && work->p2p.other != NULL) {
+        work->p2p.other->p2p.other = NULL;
     }
     lsi_mutex_unlock(&box->lock);
     if (taken) {
-        while (!atomic_load(&work->parcel.done)) {
+        while (!atomic_load(&work->p2p.done)) {
             lsi_yield(); // the other side is copying: that ends
         }
         finish(c, work);

@@ -1,4 +1,4 @@
-#include "collective/adds.h"
+#include "collective/reduction_loops.h"
 
 #include "tensor/tensor.h"
 
@@ -9,11 +9,11 @@
 #endif
 
 #if defined(LSI_ISA_avx512)
-#define TABLE lsi_adds_avx512
+#define TABLE lsi_reduction_loops_avx512
 #elif defined(LSI_ISA_avx2)
-#define TABLE lsi_adds_avx2
+#define TABLE lsi_reduction_loops_avx2
 #else
-#define TABLE lsi_adds_baseline
+#define TABLE lsi_reduction_loops_baseline
 #endif
 
 /* The places of one element may coincide, those of different elements never do. */
@@ -218,8 +218,8 @@ static void to_f16(uint16_t *restrict to, const float *restrict from, size_t cou
             op##_u32, op##_u64                                                           \
     }
 
-extern const lsi_adds TABLE;
-const lsi_adds TABLE = {
+extern const lsi_reduction_loops TABLE;
+const lsi_reduction_loops TABLE = {
     .pair = {ROW(sum), ROW(min), ROW(max), ROW(prod)},
     .divide = ROW(divide),
     .sum = {[LSI_ADD_F32] = sums_f32, [LSI_ADD_F64] = sums_f64},
