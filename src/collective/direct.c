@@ -1,7 +1,7 @@
 /*
- * Everybody sees all buffers: a task adds its slice of every rank's buffer, in the tree's
- * order, and writes the sum to every rank that gets it. Each byte is read once and
- * written once, nothing is staged, and one phase is enough.
+ * The direct algorithm: every rank can read all buffers, so a task adds its slice of
+ * every rank's buffer, in the tree's order, and writes the sum to every receiving rank.
+ * Each byte is read once and written once, without intermediate copies, in one phase.
  */
 #include "collective/call.h"
 

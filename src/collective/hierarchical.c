@@ -1,14 +1,14 @@
 /*
- * Two floors: ranks that share a node are added first, each by slices as in direct; then
- * the nodes' sums; then each node takes the result from its first rank. One buffer a node
- * crosses between nodes. Nodes are cut at powers of two, so that the additions are those
- * of the tree, in its order.
+ * The hierarchical algorithm, on two levels: ranks that share a node are added first, by
+ * slices as in direct; then the nodes' sums; then the other ranks of a node copy the
+ * result from its first. One buffer per node is sent between nodes. Nodes have a power of
+ * two of ranks, so that the additions are those of the tree, in its order.
  */
 #include "collective/call.h"
 
 /*
- * Ranks of a node: the power of two below the ranks that a NUMA node would get; on one
- * node as many as there are nodes then, so that both floors have something to do.
+ * Ranks of a node: the largest power of two that gives every NUMA node its ranks; with
+ * one NUMA node about the square root of the ranks, so that both levels have work.
  */
 static int node_size(int ranks)
 {
@@ -115,7 +115,7 @@ static void add_nodes(lsi_collective *coll, size_t at, size_t len)
     lsi_reduction_run(&sum, coll->from, coll->wide, nodes, coll->to, false, targets, len);
 }
 
-/* The index-th rank takes the result from the first of its node. */
+/* The index-th rank copies the result from the first of its node. */
 static void copy_down(lsi_collective *coll, int index, size_t at, size_t len)
 {
     const int size = node_size(coll->ranks);

@@ -1,7 +1,7 @@
-/* Local groups: how they are made, broken, reset and let go. */
+/* Local groups: how they are created, broken, reset and released. */
 #include "collective/local.h"
 
-static void fail(ls_comm *comm, const ls_error *why)
+static void fail_local(ls_comm *comm, const ls_error *why)
 {
     lsi_local_comm *c = lsi_local_of(comm);
 
@@ -14,7 +14,7 @@ static bool is_broken(ls_comm *comm, ls_error *why)
     return lsi_failure_get(&lsi_local_of(comm)->group->failure, why);
 }
 
-static void destroy(ls_comm *comm);
+static void destroy_handle(ls_comm *comm);
 static void release_group(lsi_local_group *g);
 
 void lsi_local_adopt(lsi_local_group *parent, lsi_local_group *orphan)
@@ -31,12 +31,12 @@ static void destroy_orphans(lsi_local_group *orphan)
         lsi_local_group *next = orphan->sibling;
         const int size = orphan->size;
 
-        (void)atomic_fetch_add(&orphan->refs, 1); // until all handles were looked at
+        (void)atomic_fetch_add(&orphan->refs, 1); // until all handles were visited
         for (int r = 0; r < size; r++) {
             lsi_local_comm *c = orphan->handles[r];
 
             if (c != NULL && !atomic_load(&c->taken)) {
-                destroy(&c->base);
+                destroy_handle(&c->base);
             }
         }
         release_group(orphan);
@@ -81,7 +81,7 @@ static void release_group(lsi_local_group *g)
     }
 }
 
-static void destroy(ls_comm *comm)
+static void destroy_handle(ls_comm *comm)
 {
     lsi_local_comm *c = lsi_local_of(comm);
     lsi_local_group *g = c->group;
@@ -91,15 +91,15 @@ static void destroy(ls_comm *comm)
     release_group(g);
 }
 
-/* Nothing of this rank is left behind in the group when its handle goes. */
-static void leave(ls_comm *comm)
+/* Releases a handle: other ranks learn that this rank is gone. */
+static void leave_group(ls_comm *comm)
 {
     lsi_local_comm *c = lsi_local_of(comm);
     lsi_slot *slot = &c->group->slots[comm->rank];
 
     atomic_store(&slot->gone, true);
     lsi_local_wake(c->group, LSI_WANTS_ALL);
-    destroy(comm);
+    destroy_handle(comm);
 }
 
 const lsi_backend lsi_backend_local = {
@@ -107,10 +107,10 @@ const lsi_backend lsi_backend_local = {
     .post = lsi_local_post,
     .test = lsi_local_test,
     .wait = lsi_local_wait,
-    .fail = fail,
+    .fail = fail_local,
     .broken = is_broken,
     .split = lsi_local_split,
-    .destroy = leave,
+    .destroy = leave_group,
 };
 
 static lsi_local_comm *make_handle(lsi_local_group *g, int rank)
@@ -140,8 +140,8 @@ static lsi_local_comm *make_handle(lsi_local_group *g, int rank)
     return c;
 }
 
-/* How long to spin: with more ranks than cores the core is given away meanwhile. */
-static void set_patience(lsi_local_group *g, int spin_us)
+/* How long to spin: with more ranks than cores a waiting rank yields its core. */
+static void set_spin_time(lsi_local_group *g, int spin_us)
 {
     const int cores = LSI_MIN(lsi_affinity_get(NULL, 0), lsi_cpu_quota());
 
@@ -166,7 +166,7 @@ static lsi_local_group *make_group(int ranks, const ls_comm_local_options *opts,
     g->size = ranks;
     g->id = id;
     g->timeout_ms = opts->timeout_ms == 0 ? lsi_comm_timeout_setting() : opts->timeout_ms;
-    set_patience(g, opts->spin_us);
+    set_spin_time(g, opts->spin_us);
     lsi_failure_init(&g->failure);
     g->slots = lsi_alloc_aligned(n * sizeof *g->slots, 64);
     g->inboxes = lsi_alloc(n, sizeof *g->inboxes);
@@ -222,14 +222,12 @@ ls_status ls_comm_local(int ranks, const ls_comm_local_options *opts, ls_comm **
     ls_comm_local_options o = LS_COMM_LOCAL_OPTIONS_INIT;
 
     if (out == NULL) {
-        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "ls_comm_local: there is no room for the handles (out is NULL)");
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "ls_comm_local: out is NULL");
     }
     if (ranks < 1 || ranks > LSI_LOCAL_MOST) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "a group of %d ranks: threads of a process form groups of 1 to "
-                        "%d",
-                        ranks, LSI_LOCAL_MOST);
+                        "ls_comm_local: a group has 1 to %d ranks, got %d",
+                        LSI_LOCAL_MOST, ranks);
     }
     if (opts != NULL) {
         if (opts->struct_size < sizeof opts->struct_size) {
@@ -243,7 +241,7 @@ ls_status ls_comm_local(int ranks, const ls_comm_local_options *opts, ls_comm **
     return lsi_local_create(ranks, &o, 1, out, NULL, err);
 }
 
-/* Works that were under way end with the failure that broke the group, if any did. */
+/* Works that have not ended end with the failure `why`. */
 static void reset_handle(lsi_local_comm *c, const ls_error *why)
 {
     while (c->first != NULL) {

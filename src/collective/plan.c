@@ -1,4 +1,4 @@
-/* How a reduction's elements are cut into tasks and found in the ranks' memory. */
+/* The plan of a call; how its elements are cut into tasks and found in ranks' memory. */
 #include "collective/call.h"
 #include "os/team.h"
 

@@ -1,6 +1,7 @@
 /*
- * What only moves bytes: a task copies a part of one rank's buffer to another's, straight
- * across. The tasks of a receiver lie in its own share, so that it fills its own cache.
+ * Calls that only copy (gathers, exchanges, broadcast from the root): a task copies a
+ * part of one rank's buffer to another's. The tasks of a receiving rank are in its own
+ * share, so that it fills its own cache.
  */
 #include "collective/call.h"
 
@@ -63,7 +64,7 @@ static void run(lsi_collective *coll, int phase, size_t task, size_t tasks)
 {
     const size_t n = (size_t)coll->ranks, pieces = tasks / n / n;
     const int to = (int)(task / pieces / n);
-    // Receivers begin with themselves and go round, so that no source is asked by all.
+    // Each rank begins with itself and goes round, so that they read different sources.
     const int from = (int)((task / pieces % n + (size_t)to) % n);
     const struct lane lane = lane_of(coll, from, to);
     const size_t piece = task % pieces, each = lane.bytes / pieces / 64 * 64;
@@ -71,7 +72,7 @@ static void run(lsi_collective *coll, int phase, size_t task, size_t tasks)
     const size_t bytes = piece + 1 < pieces ? each : lane.bytes - begin;
 
     (void)phase;
-    // A gather in place has its own part there already.
+    // In an all_gather in place, the own part is there already.
     if (bytes > 0 && lane.target != lane.source) {
         memcpy(lane.target + begin, lane.source + begin, bytes);
     }

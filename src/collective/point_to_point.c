@@ -1,7 +1,7 @@
 /*
- * Sends and receives of a local group. Each waits in the mailbox of the receiver until
- * its other half comes; then whichever of the two ranks looks first copies, straight from
- * buffer to buffer. A parcel that was taken is waited for even if the group breaks.
+ * Sends and receives of a local group. Each waits in the inbox of the receiver until its
+ * counterpart is posted; then the rank that polls first copies, straight from buffer to
+ * buffer. A copy that was begun is waited for even if the group breaks.
  */
 #include "collective/local.h"
 
@@ -14,18 +14,18 @@ static lsi_p2p_inbox *inbox_of(lsi_local_comm *c, const ls_comm_work *work)
     return &c->group->inboxes[call->kind == LSI_CALL_SEND ? call->peer : c->base.rank];
 }
 
-/* The queue that `work` of this rank waits in, or (other) its other half. */
-static lsi_p2p_queue *queue_of(const lsi_local_comm *c, lsi_p2p_inbox *box,
+/* The queue that `work` of this rank waits in, or (other) its counterpart. */
+static lsi_p2p_queue *queue_of(const lsi_local_comm *c, lsi_p2p_inbox *inbox,
                                const ls_comm_work *work, bool other)
 {
     const lsi_call *call = &work->calls[0];
     const bool sends = call->kind == LSI_CALL_SEND;
     const int sender = sends ? c->base.rank : call->peer;
 
-    return (sends != other ? box->sends : box->receives) + sender % LSI_P2P_QUEUES;
+    return (sends != other ? inbox->sends : inbox->receives) + sender % LSI_P2P_QUEUES;
 }
 
-static void append(lsi_p2p_queue *queue, ls_comm_work *work)
+static void append_work(lsi_p2p_queue *queue, ls_comm_work *work)
 {
     work->p2p.next = NULL;
     work->p2p.queued = true;
@@ -37,7 +37,7 @@ static void append(lsi_p2p_queue *queue, ls_comm_work *work)
     queue->last = work;
 }
 
-static void take_out(lsi_p2p_queue *queue, ls_comm_work *work)
+static void remove_work(lsi_p2p_queue *queue, ls_comm_work *work)
 {
     ls_comm_work *before = NULL;
 
@@ -55,7 +55,7 @@ static void take_out(lsi_p2p_queue *queue, ls_comm_work *work)
     work->p2p.queued = false;
 }
 
-/* The oldest of the other kind between the same two ranks. */
+/* The oldest counterpart between the same two ranks. */
 static ls_comm_work *find_other(const lsi_local_comm *c, const lsi_p2p_queue *queue,
                                 const ls_comm_work *work)
 {
@@ -79,17 +79,17 @@ static void clear_queue(lsi_p2p_queue *queue, const ls_error *why)
     queue->last = NULL;
 }
 
-void lsi_p2p_clear(lsi_p2p_inbox *box, const ls_error *why)
+void lsi_p2p_clear(lsi_p2p_inbox *inbox, const ls_error *why)
 {
-    for (int i = 0; i < LSI_P2P_QUEUES && box->used; i++) {
-        clear_queue(&box->sends[i], why);
-        clear_queue(&box->receives[i], why);
+    for (int i = 0; i < LSI_P2P_QUEUES && inbox->used; i++) {
+        clear_queue(&inbox->sends[i], why);
+        clear_queue(&inbox->receives[i], why);
     }
-    box->used = false;
+    inbox->used = false;
 }
 
-/* Both sides get the same words. */
-static bool agree(ls_comm_work *work, ls_comm_work *other)
+/* Whether dtype and count agree; if not, both sides get the same failure. */
+static bool check_match(ls_comm_work *work, ls_comm_work *other)
 {
     const bool sends = work->calls[0].kind == LSI_CALL_SEND;
     const ls_comm_work *s = sends ? work : other, *r = sends ? other : work;
@@ -117,7 +117,7 @@ void lsi_p2p_post(lsi_local_comm *c, ls_comm_work *work)
 {
     lsi_local_group *g = c->group;
     lsi_slot *slot = &g->slots[c->base.rank];
-    lsi_p2p_inbox *box = inbox_of(c, work);
+    lsi_p2p_inbox *inbox = inbox_of(c, work);
     const lsi_call *call = &work->calls[0];
     ls_comm_work *other;
 
@@ -125,16 +125,16 @@ void lsi_p2p_post(lsi_local_comm *c, ls_comm_work *work)
     atomic_store_explicit(&slot->last_file, call->site.file, memory_order_relaxed);
     atomic_store_explicit(&slot->last_line, call->site.line, memory_order_relaxed);
     work->posted = true;
-    lsi_mutex_lock(&box->lock);
-    other = find_other(c, queue_of(c, box, work, true), work);
+    lsi_mutex_lock(&inbox->lock);
+    other = find_other(c, queue_of(c, inbox, work, true), work);
     if (other == NULL) {
-        append(queue_of(c, box, work, false), work);
-        box->used = true;
+        append_work(queue_of(c, inbox, work, false), work);
+        inbox->used = true;
     } else {
-        take_out(queue_of(c, box, work, true), other);
+        remove_work(queue_of(c, inbox, work, true), other);
         work->p2p.other = other;
         other->p2p.other = work;
-        if (!agree(work, other)) {
+        if (!check_match(work, other)) {
             atomic_store(&work->p2p.done, true);
             atomic_store(&other->p2p.done, true);
         } else {
@@ -142,28 +142,28 @@ void lsi_p2p_post(lsi_local_comm *c, ls_comm_work *work)
             atomic_store(&other->p2p.matched, true);
         }
     }
-    lsi_mutex_unlock(&box->lock);
+    lsi_mutex_unlock(&inbox->lock);
     if (other != NULL) {
         lsi_local_wake(g, LSI_WANTS_P2P);
     }
 }
 
-/* Claims the copying for this rank; the other half, or NULL: it is not ours to do. */
-static ls_comm_work *take(lsi_local_comm *c, ls_comm_work *work)
+/* Claims the copy for this rank: its counterpart, or NULL if the other rank copies. */
+static ls_comm_work *claim_copy(lsi_local_comm *c, ls_comm_work *work)
 {
-    lsi_p2p_inbox *box = inbox_of(c, work);
+    lsi_p2p_inbox *inbox = inbox_of(c, work);
     ls_comm_work *other;
 
-    lsi_mutex_lock(&box->lock);
+    lsi_mutex_lock(&inbox->lock);
     other = work->p2p.taken ? NULL : work->p2p.other;
     if (other != NULL) {
         work->p2p.taken = other->p2p.taken = true;
     }
-    lsi_mutex_unlock(&box->lock);
+    lsi_mutex_unlock(&inbox->lock);
     return other;
 }
 
-static void deliver(lsi_local_comm *c, ls_comm_work *work, ls_comm_work *other)
+static void copy_message(lsi_local_comm *c, ls_comm_work *work, ls_comm_work *other)
 {
     const bool sends = work->calls[0].kind == LSI_CALL_SEND;
     const lsi_call *from = sends ? &work->calls[0] : &other->calls[0];
@@ -173,11 +173,11 @@ static void deliver(lsi_local_comm *c, ls_comm_work *work, ls_comm_work *other)
         memcpy(to->to, from->from, from->count * lsi_call_size(from));
     }
     atomic_store(&work->p2p.done, true);
-    atomic_store(&other->p2p.done, true); // from here on it may be freed
+    atomic_store(&other->p2p.done, true); // from here on the other work may be freed
     lsi_local_wake(c->group, LSI_WANTS_P2P);
 }
 
-static void finish(lsi_local_comm *c, ls_comm_work *work)
+static void finish_p2p(lsi_local_comm *c, ls_comm_work *work)
 {
     const ls_error why = work->why;
 
@@ -194,37 +194,37 @@ bool lsi_p2p_test(lsi_local_comm *c, ls_comm_work *work)
         return true;
     }
     if (!atomic_load(&work->p2p.done) && atomic_load(&work->p2p.matched)) {
-        ls_comm_work *other = take(c, work);
+        ls_comm_work *other = claim_copy(c, work);
 
         if (other != NULL) {
-            deliver(c, work, other);
+            copy_message(c, work, other);
         }
     }
     if (!atomic_load(&work->p2p.done)) {
         return false;
     }
-    finish(c, work);
+    finish_p2p(c, work);
     return true;
 }
 
 void lsi_p2p_withdraw(lsi_local_comm *c, ls_comm_work *work, const ls_error *why)
 {
-    lsi_p2p_inbox *box = inbox_of(c, work);
+    lsi_p2p_inbox *inbox = inbox_of(c, work);
     bool taken;
 
-    lsi_mutex_lock(&box->lock);
+    lsi_mutex_lock(&inbox->lock);
     taken = work->p2p.taken;
     if (work->p2p.queued) {
-        take_out(queue_of(c, box, work, false), work);
+        remove_work(queue_of(c, inbox, work, false), work);
     } else if (!taken && work->p2p.other != NULL) {
         work->p2p.other->p2p.other = NULL;
     }
-    lsi_mutex_unlock(&box->lock);
+    lsi_mutex_unlock(&inbox->lock);
     if (taken) {
         while (!atomic_load(&work->p2p.done)) {
-            lsi_yield(); // the other side is copying: that ends
+            lsi_yield(); // the other rank is copying
         }
-        finish(c, work);
+        finish_p2p(c, work);
     } else {
         lsi_work_end(work, why);
     }

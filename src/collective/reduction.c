@@ -1,3 +1,7 @@
+/*
+ * Reductions over the buffers of all ranks, in the tree's order; names of reductions; the
+ * choice of the element loops for this CPU.
+ */
 #include "collective/reduction.h"
 
 #include "collective/reduction_loops.h"
@@ -7,14 +11,14 @@
 #include <strings.h>
 
 enum {
-    BLOCK_BYTES = 4096, // of a partial sum: a tree's worth of them stays in the cache
-    DEEPEST = 32        // levels: more ranks than an int can count
+    BLOCK_BYTES = 4096, // of a partial sum: those of one tree stay in the cache
+    DEEPEST = 32        // levels: enough for any number of ranks
 };
 
 extern const lsi_reduction_loops lsi_reduction_loops_baseline, lsi_reduction_loops_avx2,
     lsi_reduction_loops_avx512;
 
-/* The instruction set cannot change after first use: whoever comes first finds it. */
+/* Chosen at the first use; the instruction set does not change after that. */
 static _Atomic(const lsi_reduction_loops *) best;
 
 static const lsi_reduction_loops *find_best(void)
@@ -62,24 +66,27 @@ ls_status ls_reduce_from_name(const char *name, ls_reduce *out, ls_error *err)
             return LS_OK;
         }
     }
-    return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                         "there is no reduction \"%.40s\": it is SUM, MEAN, MIN, MAX or "
-                         "PROD",
-                         name != NULL ? name : "(null)");
+    return lsi_fail_kind(
+        err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+        "there is no reduction \"%.40s\"; the reductions are SUM, MEAN, MIN, "
+        "MAX and PROD",
+        name != NULL ? name : "(null)");
 }
 
 ls_status lsi_reduce_check(ls_reduce op, ls_dtype dtype, ls_error *err)
 {
     if (op < LS_SUM || op > LS_PROD) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "%d is no reduction: it is LS_SUM, LS_MEAN, LS_MIN, LS_MAX "
-                             "or LS_PROD",
-                             (int)op);
+        return lsi_fail_kind(
+            err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+            "%d is not a reduction; it must be LS_SUM, LS_MEAN, LS_MIN, LS_MAX "
+            "or LS_PROD",
+            (int)op);
     }
     if (!lsi_dtype_is_number(dtype)) {
-        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "a reduction of %s: it takes floats and integers; cast it first",
-                        ls_dtype_name(dtype));
+        return lsi_fail(
+            err, LS_INVALID_ARGUMENT, -1,
+            "a reduction of %s: floats and integers can be reduced; convert it first",
+            ls_dtype_name(dtype));
     }
     return LS_OK;
 }
@@ -141,7 +148,7 @@ static enum lsi_add_op row_of(ls_reduce op)
     return LSI_ADD_SUM;
 }
 
-/* One block of a tree in the making. */
+/* One block of elements while its tree is added. */
 struct tree {
     const lsi_reduction_loops *adds;
     const lsi_reduction *sum;
@@ -172,7 +179,7 @@ static const void *widen(struct tree *t, const void *from, bool wide, size_t at)
     return room;
 }
 
-/* Adds the last part into the one before it, at `to` or in that one's own room. */
+/* Adds the last part to the one before it, into `to` or (NULL) that one's room. */
 static void join_last(struct tree *t, void *to)
 {
     const int left = t->depth - 2;
@@ -220,7 +227,7 @@ static void run_block(struct tree *t, const void *const *from, const bool *wide_
 {
     const size_t step = wide_to ? t->wide : t->narrow;
     void *first = (char *)to[0] + at * step;
-    // The first place takes the last sum as it is made, if it takes what is added in.
+    // The last addition writes to the first target, if that has the type of the sums.
     void *direct = wide_to || !t->half ? first : NULL;
 
     t->depth = 0;
@@ -244,7 +251,7 @@ static void run_block(struct tree *t, const void *const *from, const bool *wide_
     }
 }
 
-/* Two places are written as the sum is made; for more, it is copied while it is hot. */
+/* Writes the sum to two targets at once; to others it is copied while in the cache. */
 static void run_pass(const lsi_reduction_loops *adds, const lsi_reduction *sum,
                      const void *const *from, int n, void *const *to, int m, size_t count)
 {

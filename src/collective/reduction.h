@@ -17,9 +17,9 @@ typedef struct lsi_reduction {
 size_t lsi_wide_size(ls_dtype dtype);
 
 /*
- * Adds from[0 .. n-1] into every to[0 .. m-1]; m is at least 1, and places may be sources
- * at the same elements. wide_from[r] (NULL: all false): source r is a partial sum;
- * wide_to: the places take one.
+ * Adds from[0 .. n-1] into every to[0 .. m-1]; m is at least 1, and a target may also be
+ * a source. wide_from[r] (NULL: all false): source r is a partial sum; wide_to: the
+ * targets get one.
  */
 void lsi_reduction_run(const lsi_reduction *sum, const void *const *from,
                        const bool *wide_from, int n, void *const *to, bool wide_to, int m,

@@ -1,3 +1,4 @@
+/* The element loops of reductions; compiled once per instruction set. */
 #include "collective/reduction_loops.h"
 
 #include "tensor/tensor.h"
@@ -16,7 +17,7 @@
 #define TABLE lsi_reduction_loops_baseline
 #endif
 
-/* The places of one element may coincide, those of different elements never do. */
+/* `to` may be a source at the same element, never at another one. */
 #if defined(__clang__)
 #define EACH _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -58,7 +59,7 @@
     PAIR(prod_##tag, type, p *q)                                                         \
     DIVIDE(divide_##tag, type, type)
 
-/* Sums and products wrap around, computed in an unsigned type that int cannot swallow. */
+/* Sums and products wrap around: computed in an unsigned type not promoted to int. */
 #define INTEGERS(tag, type, unsigned_type, wide)                                         \
     PAIR(sum_##tag, type, (unsigned_type)p + (unsigned_type)q)                           \
     PAIR(min_##tag, type, p < q ? p : q)                                                 \
@@ -105,7 +106,7 @@ INTEGERS(u64, uint64_t, uint64_t, uint64_t)
         t[i] = v;                                                                        \
     }
 
-/* Divided or not is not asked in the loop: a division by 1 would cost as much. */
+/* A loop of its own without the division: dividing by 1 would cost as much. */
 #define SUM_CASE(type, n)                                                                \
     case n:                                                                              \
         if (by != 1 && too != NULL) {                                                    \
@@ -143,7 +144,7 @@ INTEGERS(u64, uint64_t, uint64_t, uint64_t)
         }                                                                                \
     }
 
-// NOLINTBEGIN(readability-function-cognitive-complexity): one loop a number of sources
+// NOLINTBEGIN(readability-function-cognitive-complexity): one loop per number of sources
 /* clang-format off */
 SUMS(sums_f32, float)
 SUMS(sums_f64, double)

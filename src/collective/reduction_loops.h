@@ -1,7 +1,7 @@
 /*
- * The element loops of reductions, built once per instruction set (reduction_loops.c). Additions of
- * single elements give the same bits whatever the width of a vector, so the choice is
- * about speed alone.
+ * The element loops of reductions, built once per instruction set (reduction_loops.c).
+ * Additions of single elements give the same bits whatever the width of a vector, so the
+ * choice is about speed alone.
  */
 #ifndef LSI_ADDS_H
 #define LSI_ADDS_H
@@ -35,7 +35,7 @@ typedef struct lsi_reduction_loops {
 
     /*
      * Sums of n = 2 .. LSI_ADD_MOST sources in the tree's order, divided by `by` unless
-     * it is 1, into one place or into two; places may be sources. NULL: by pairs.
+     * it is 1, into `to` and (not NULL) `too`; both may be sources. NULL: by pairs.
      */
     void (*sum[LSI_ADD_TYPES])(const void *const *from, int n, int by, void *to,
                                void *too, size_t count);

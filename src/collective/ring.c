@@ -1,13 +1,14 @@
 /*
  * The ring of the specification: the buffer is cut into chunks; chunk c begins at
  * position c, is added to by one rank after the other, and is complete one position
- * before where it began; then it goes round once more. Each rank talks to its two
- * neighbours only, and every link carries the same. The order of the additions is c,
- * c + 1, ... and so differs from chunk to chunk: it runs only when it is named. What
- * travels has the dtype of the buffers, so 16-bit floats are rounded at every hop.
+ * before where it began; then it goes round once more. Each rank exchanges data with its
+ * two neighbours only, and every link carries the same amount. The order of the additions
+ * is c, c + 1, ... and so differs from chunk to chunk: it runs only when it is asked for
+ * by name. Partial sums have the dtype of the buffers, so 16-bit floats are rounded at
+ * every hop.
  *
- * Subdivisions cut each chunk further; each goes its own way round, which is a
- * permutation of the ranks.
+ * Subdivisions cut each chunk further; each has its own order of the ranks, a
+ * permutation.
  */
 #include "collective/call.h"
 
@@ -37,7 +38,7 @@ void lsi_ring_offsets(int subdivisions, int per_task, int *offsets)
     }
 }
 
-/* Who stands at position i of the ring of `offset`. */
+/* The rank at position i of the ring of `offset`. */
 static int at_position(int per_task, int offset, int i)
 {
     const int task = i / per_task, local = i % per_task;
@@ -63,7 +64,7 @@ static int subdivisions_of(const lsi_collective *coll)
                : lsi_ring_subdivisions(bytes, coll->ranks, coll->ranks, 0);
 }
 
-/* One subdivision of one chunk: its elements and its way. */
+/* One subdivision of one chunk: its elements and its ring. */
 struct chunk {
     size_t begin, end;
     int start;  // position
@@ -92,7 +93,7 @@ static int rank_at(const lsi_collective *coll, const struct chunk *c, int positi
     return at_position(coll->ranks, c->offset, position % coll->ranks);
 }
 
-/* Partial sums travel where the result will be; without such a place, in own memory. */
+/* Partial sums of all_reduce are kept in the result buffer, others in `partial`. */
 static void *carried_at(const lsi_collective *coll, int r, size_t at)
 {
     const lsi_call *call = coll->calls[r];
@@ -122,7 +123,7 @@ static size_t tasks_of(const lsi_collective *coll, int phase)
                : (size_t)coll->ranks * (size_t)subdivisions_of(coll);
 }
 
-/* One hop of the first round: the neighbour's sum and what this rank gives. */
+/* One hop of the first round: adds this rank's elements to the neighbour's sum. */
 static void add_hop(lsi_collective *coll, const struct chunk *c, int hop, size_t at,
                     size_t len)
 {
@@ -137,7 +138,7 @@ static void add_hop(lsi_collective *coll, const struct chunk *c, int hop, size_t
     lsi_reduction_run(&sum, coll->from, NULL, 2, coll->to, false, 1, len);
 }
 
-/* One hop of the second round, or the way out to those who get the result. */
+/* One hop of the second round, or the copy to the ranks that get the result. */
 static void pass_on(lsi_collective *coll, const struct chunk *c, int hop, size_t at,
                     size_t len)
 {

@@ -1,8 +1,8 @@
 /*
- * The tree, level by level: at level l, rank r takes what rank r + 2^l has, for every r
- * that is a multiple of 2^(l+1). Then the sum goes down the broadcast tree of the
- * specification. Each rank talks to a few others only, but most of them are idle at every
- * level: right between far places, wrong where everybody sees all memory.
+ * The tree algorithm: at level l, rank r adds what rank r + 2^l has, for every r that is
+ * a multiple of 2^(l+1). Then the sum goes down the broadcast tree of the specification.
+ * Each rank reads from a few others only, but most are idle at every level: right where
+ * links are slow, wrong where every rank can read all memory.
  */
 #include "collective/call.h"
 
@@ -102,7 +102,7 @@ static int pairs_of(int ranks, int level)
     return (int)((ranks - reach + 2 * reach - 1) / (2 * reach));
 }
 
-/* Partial sums lie where the result will be, unless that is too narrow or not ours. */
+/* False: partial sums are kept in the result buffer. */
 static bool keeps_partials(const lsi_call *call)
 {
     return call->kind != LSI_CALL_ALL_REDUCE || call->dtype == LS_F16 ||

@@ -32,9 +32,10 @@ static LSI_COLD ls_status fail_inputs(ls_op_call *k)
 }
 
 /*
- * The number of inputs is right and none is NULL; *sparse: some are sparse. Which device an
- * input is on is not checked: all devices share the memory of the process, and a replica
- * reads tensors that were made on other devices. Results are on the context's device.
+ * The number of inputs is right and none is NULL; *sparse: some are sparse. Which device
+ * an input is on is not checked: all devices share the memory of the process, and a
+ * replica reads tensors that were made on other devices. Results are on the context's
+ * device.
  */
 static inline ls_status check_inputs(ls_op_call *k, bool *sparse)
 {

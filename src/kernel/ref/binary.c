@@ -9,7 +9,7 @@ typedef int64_t (*int_fn)(int64_t a, int64_t b, bool is_signed);
 
 LSI_INLINE ls_status map_as(ls_op_call *k, ls_dtype dtype, float_fn f, int_fn fi)
 {
-    lsi_rows r = lsi_rows_of(k);
+    lsi_broadcast_rows r = lsi_broadcast_rows_of(k);
     const void *a = k->in[0]->data;
     const void *b = k->in[1]->data;
     void *y = k->out[0]->data;

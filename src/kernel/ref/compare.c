@@ -9,7 +9,7 @@ typedef bool (*int_test)(int64_t a, int64_t b, bool is_signed);
 
 LSI_INLINE ls_status test_as(ls_op_call *k, ls_dtype dtype, float_test f, int_test fi)
 {
-    lsi_rows r = lsi_rows_of(k);
+    lsi_broadcast_rows r = lsi_broadcast_rows_of(k);
     const void *a = k->in[0]->data;
     const void *b = k->in[1]->data;
     uint8_t *y = k->out[0]->data;
@@ -165,7 +165,7 @@ ls_status lsi_ref_logical_or(ls_op_call *k)
 #define EACH(T)                                                                          \
     static void choose_##T(ls_op_call *k)                                                \
     {                                                                                    \
-        lsi_rows r = lsi_rows_of(k);                                                     \
+        lsi_broadcast_rows r = lsi_broadcast_rows_of(k);                                 \
         const uint8_t *cond = k->in[0]->data;                                            \
         const T *a = k->in[1]->data;                                                     \
         const T *b = k->in[2]->data;                                                     \

@@ -32,9 +32,6 @@
     X(U32, uint32_t, false)                                                              \
     X(U64, uint64_t, false)
 
-/* Bodies that are to be compiled again for every dtype and function handed to them. */
-#define LSI_INLINE static inline __attribute__((always_inline))
-
 /* Floats as doubles. */
 LSI_INLINE double lsi_get_float(const void *data, ls_dtype dtype, int64_t i)
 {

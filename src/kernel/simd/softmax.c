@@ -1,7 +1,7 @@
 /*
- * Softmax over the last axis, its logarithm and their gradients. A row is read three times
- * while it lies in the cache: its largest element, the exponentials and their sum, the
- * division.
+ * Softmax over the last axis, its logarithm and their gradients. A row is read three
+ * times while it lies in the cache: its largest element, the exponentials and their sum,
+ * the division.
  */
 #include "kernel/simd/softmax.h"
 
