@@ -1,4 +1,4 @@
-/* Calls: their names, their fingerprints, and what is said when two do not agree. */
+/* Calls: their names, their fingerprints, and the error when two do not agree. */
 #include "collective/call.h"
 
 #include "base/hash.h"
@@ -16,7 +16,7 @@ const char *lsi_call_name(lsi_call_kind kind)
         [LSI_CALL_ALL_TO_ALL] = "all_to_all",
         [LSI_CALL_BARRIER] = "barrier",
         [LSI_CALL_MEET] = "a meeting",
-        [LSI_CALL_GROUP] = "a group of calls",
+        [LSI_CALL_BATCH] = "a batch of calls",
         [LSI_CALL_SEND] = "send",
         [LSI_CALL_RECV] = "recv",
     };
@@ -50,7 +50,7 @@ size_t lsi_call_bytes(const lsi_call *call, int ranks)
     case LSI_CALL_ALL_REDUCE:
     case LSI_CALL_REDUCE:
     case LSI_CALL_BROADCAST:
-    case LSI_CALL_GROUP:
+    case LSI_CALL_BATCH:
     case LSI_CALL_SEND:
     case LSI_CALL_RECV:
         break;
@@ -58,21 +58,21 @@ size_t lsi_call_bytes(const lsi_call *call, int ranks)
     return call->count * size;
 }
 
-/* The end of a path tells files apart; all of a long one is not worth its nanoseconds. */
-static uint32_t site_of(lsi_comm_place place)
+/* Hashes the end of a path only: that tells files apart, and a long path costs time. */
+static uint32_t site_of(lsi_comm_site site)
 {
-    const size_t len = place.file != NULL ? strlen(place.file) : 0;
+    const size_t len = site.file != NULL ? strlen(site.file) : 0;
     const size_t some = LSI_MIN(len, sizeof(uint64_t));
     uint64_t end = 0;
 
-    memcpy(&end, place.file != NULL ? place.file + len - some : "", some);
-    end = (end ^ (uint64_t)len << 32 ^ (uint32_t)place.line) * 0x9e3779b97f4a7c15u;
+    memcpy(&end, site.file != NULL ? site.file + len - some : "", some);
+    end = (end ^ (uint64_t)len << 32 ^ (uint32_t)site.line) * 0x9e3779b97f4a7c15u;
     return (uint32_t)(end >> 32);
 }
 
 /*
- * Root, algorithm and subdivisions as they are; lists as a hash. What is not a number
- * that fits is rare, so the common call costs no hashing.
+ * Root, algorithm and subdivisions as they are; counts, pieces and tags as a hash. Most
+ * calls have none of these and cost no hashing.
  */
 static uint64_t detail_of(const lsi_call *call, int ranks)
 {
@@ -102,7 +102,7 @@ lsi_fingerprint lsi_fingerprint_of(const lsi_call *call, int ranks)
     return (lsi_fingerprint){
         .what = (uint16_t)((unsigned)call->kind | (unsigned)call->op << 8),
         .dtype = (uint16_t)call->dtype,
-        .site = site_of(call->place),
+        .site = site_of(call->site),
         .count = call->count,
         .detail = detail_of(call, ranks)};
 }
@@ -122,8 +122,8 @@ static void describe(const lsi_call *call, char *out, size_t size)
         (void)snprintf(what, sizeof what, "\"%.60s\"", call->tag);
     } else if (call->kind == LSI_CALL_BARRIER) {
         (void)snprintf(what, sizeof what, "barrier");
-    } else if (call->kind == LSI_CALL_GROUP) {
-        (void)snprintf(what, sizeof what, "a group of %zu calls", call->count);
+    } else if (call->kind == LSI_CALL_BATCH) {
+        (void)snprintf(what, sizeof what, "a batch of %zu calls", call->count);
     } else {
         (void)snprintf(what, sizeof what, "%s%s%s of %zu %s",
                        lsi_call_reduces(call) ? ls_reduce_name(call->op) : "",
@@ -131,10 +131,10 @@ static void describe(const lsi_call *call, char *out, size_t size)
                        call->count, ls_dtype_name(call->dtype));
     }
     (void)snprintf(out, size, "%s at %.80s:%d", what,
-                   call->place.file != NULL ? call->place.file : "?", call->place.line);
+                   call->site.file != NULL ? call->site.file : "?", call->site.line);
 }
 
-/* What differs, the most telling thing first, and the code the specification has. */
+/* What differs, the most important first, and the status code of the specification. */
 static ls_status differs(const lsi_call *a, const lsi_call *b, const char **what)
 {
     if (a->kind != b->kind || (lsi_call_reduces(a) && a->op != b->op)) {
@@ -144,7 +144,7 @@ static ls_status differs(const lsi_call *a, const lsi_call *b, const char **what
     if (a->tag != NULL || b->tag != NULL) {
         const bool same = strcmp(lsi_call_title(a), lsi_call_title(b)) == 0;
 
-        *what = same ? "the two mean different things" : "operation mismatch";
+        *what = same ? "detail mismatch" : "operation mismatch";
         return LS_INTERNAL;
     }
     if (a->dtype != b->dtype) {
@@ -160,7 +160,7 @@ static ls_status differs(const lsi_call *a, const lsi_call *b, const char **what
         *what = "algorithm mismatch";
         return LS_INVALID_ARGUMENT;
     }
-    *what = a->kind == LSI_CALL_GROUP ? "length mismatch" : "shape mismatch";
+    *what = a->kind == LSI_CALL_BATCH ? "length mismatch" : "shape mismatch";
     return LS_INVALID_ARGUMENT;
 }
 

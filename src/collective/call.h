@@ -1,11 +1,11 @@
 /*
- * What the files of this folder share: a call as the front door hands it to a backend,
- * the work that carries it, the communicator, and the backends' table.
+ * What the files of this folder share: a call as it is handed to a backend, the work that
+ * carries it, the communicator, the table of a backend, and the plan of an algorithm.
  */
 #ifndef LSI_CALL_H
 #define LSI_CALL_H
 #include "collective/collective.h"
-#include "collective/reduce.h"
+#include "collective/reduction.h"
 #include "os/clock.h"
 #include "os/thread.h"
 
@@ -18,7 +18,7 @@ typedef enum lsi_call_kind {
     LSI_CALL_ALL_TO_ALL,
     LSI_CALL_BARRIER,
     LSI_CALL_MEET,
-    LSI_CALL_GROUP, /* several calls as one */
+    LSI_CALL_BATCH, /* several calls handed over together */
     LSI_CALL_SEND,
     LSI_CALL_RECV
 } lsi_call_kind;
@@ -27,8 +27,7 @@ typedef enum lsi_call_kind {
 const char *lsi_call_name(lsi_call_kind kind);
 
 typedef enum lsi_algorithm {
-    LSI_ALGORITHM_INLINE, /* direct, the data travels with the call: chosen, never named
-                           */
+    LSI_ALGORITHM_INLINE, /* direct, the data in the call itself: chosen, never named */
     LSI_ALGORITHM_DIRECT,
     LSI_ALGORITHM_TREE,
     LSI_ALGORITHM_HIERARCHICAL,
@@ -41,8 +40,8 @@ const char *lsi_algorithm_name(lsi_algorithm algorithm);
 bool lsi_algorithm_from_name(const char *name, lsi_algorithm *out);
 
 /*
- * The cheapest algorithm for `bytes` a rank; `nodes` is the number of NUMA nodes that the
- * ranks are spread over. Reductions are never given one whose order is not the tree's.
+ * The cheapest algorithm for `bytes` per rank; `nodes` is the number of NUMA nodes that
+ * the ranks are spread over. For a reduction it always adds in the tree's order.
  */
 lsi_algorithm lsi_algorithm_choose(lsi_call_kind kind, size_t bytes, int ranks,
                                    int nodes);
@@ -50,7 +49,7 @@ lsi_algorithm lsi_algorithm_choose(lsi_call_kind kind, size_t bytes, int ranks,
 /* NUMA nodes of this machine, asked once. */
 int lsi_comm_nodes(void);
 
-enum { LSI_INLINE_MOST = 1024 }; /* bytes of a rank that travel with the call */
+enum { LSI_INLINE_MOST = 1024 }; /* bytes per rank that are sent in the call itself */
 
 /* One operation of one rank, checked and with its defaults filled in. */
 typedef struct lsi_call {
@@ -69,17 +68,17 @@ typedef struct lsi_call {
     lsi_algorithm algorithm;
     int subdivisions;
     size_t inlined;  /* lsi_inline_size() of it */
-    const char *tag; /* what the caller calls it: every meeting has one; else NULL */
-    uint64_t detail; /* whatever else must be the same on every rank, as a number */
-    uint64_t print;  /* one of several: its fingerprint's detail, for others to compare */
+    const char *tag; /* names the purpose of a meeting; else NULL */
+    uint64_t detail; /* a number that must be the same on every rank */
+    uint64_t print;  /* in a batch: its fingerprint's detail, compared by others */
     void *partial;   /* where this rank keeps partial sums, lsi_wide_size() each; NULL */
-    lsi_comm_place place;
+    lsi_comm_site site;
 } lsi_call;
 
-/* lsi_call_name() of it, or what its caller calls it. */
+/* Its tag, or lsi_call_name(). */
 const char *lsi_call_title(const lsi_call *call);
 
-/* Bytes that a rank gives (the most that any gives), whatever it gets. */
+/* Bytes that a rank sends: the largest number over all ranks. */
 size_t lsi_call_bytes(const lsi_call *call, int ranks);
 
 static inline bool lsi_call_reduces(const lsi_call *call)
@@ -99,7 +98,7 @@ typedef struct lsi_fingerprint {
     uint32_t sequence;
     uint16_t what; /* kind, and the reduction's op in the upper half */
     uint16_t dtype;
-    uint32_t site; /* hash of file:line; a difference in it alone is no mismatch */
+    uint32_t site; /* hash of file:line; may differ between ranks */
     uint64_t count;
     uint64_t detail; /* root, algorithm, counts, tag */
 } lsi_fingerprint;
@@ -108,19 +107,19 @@ _Static_assert(sizeof(lsi_fingerprint) == 32, "a fingerprint is wire format");
 lsi_fingerprint lsi_fingerprint_of(const lsi_call *call, int ranks);
 bool lsi_fingerprint_equal(const lsi_fingerprint *a, const lsi_fingerprint *b);
 
-/* The mismatch of rank 0's call and rank r's, in the words both get. */
+/* Fails with the difference between rank 0's call and rank r's; equal on all ranks. */
 ls_status lsi_mismatch(ls_error *err, const lsi_call *first, int r,
                        const lsi_call *other);
 
-/* A send or a receive on its way to its other half; see mail.c. */
-typedef struct lsi_parcel {
-    struct ls_comm_work *next; /* in the mailbox */
+/* A send or a receive until it is matched with its counterpart; point_to_point.c. */
+typedef struct lsi_p2p_state {
+    struct ls_comm_work *next; /* in the inbox */
     struct ls_comm_work *other;
-    bool queued, taken;  /* guarded by the mailbox, as the two above */
-    atomic_bool matched; /* `other` was found: have a look */
-    atomic_bool done;    /* by whoever took it; the last that is touched */
-    bool mismatch;       /* `why` of the work says what */
-} lsi_parcel;
+    bool queued, taken;  /* guarded by the inbox's lock, as the two above */
+    atomic_bool matched; /* `other` was found */
+    atomic_bool done;    /* set by the rank that copied, as its last access */
+    bool mismatch;       /* the two do not agree: see `why` of the work */
+} lsi_p2p_state;
 
 struct ls_comm_work {
     ls_comm *comm;
@@ -128,26 +127,26 @@ struct ls_comm_work {
     size_t call_count;
     lsi_call one;
     int64_t timeout_ms; /* 0: the communicator's own */
-    lsi_comm_place place;
+    lsi_comm_site site;
     struct ls_comm_work *before, *after; /* started, not waited for */
-    struct ls_comm_work *chain;          /* of the same group */
+    struct ls_comm_work *chain;          /* of the same batch */
     bool ended;
     bool owns_calls; /* they are an array that was allocated */
     ls_status status;
     ls_error why; /* if status is not LS_OK */
 
-    /* The local backend's. */
+    /* Used by the local backend only. */
     struct ls_comm_work *next; /* posted after this one, or free */
     bool posted;
     bool inlined;
-    bool running; /* everybody has come */
+    bool running; /* all ranks have posted the call */
     uint32_t sequence;
-    int seen;          /* ranks that are known to have come */
-    size_t at;         /* the call of the group that is being done */
+    int seen;          /* ranks known to have posted it */
+    size_t at;         /* index of the call of the batch that runs */
     int phase;         /* of that call */
-    uint32_t step;     /* phases before it, of all calls */
+    uint32_t step;     /* phases before it, over all calls */
     uint64_t finished; /* tasks of those */
-    lsi_parcel parcel;
+    lsi_p2p_state p2p;
 };
 
 /* The failure that broke a group: the first one. */
@@ -158,21 +157,21 @@ typedef struct lsi_failure {
 } lsi_failure;
 void lsi_failure_init(lsi_failure *f);
 void lsi_failure_destroy(lsi_failure *f);
-void lsi_failure_forget(lsi_failure *f); /* nobody may be about to ask why */
+void lsi_failure_forget(lsi_failure *f); /* no thread may be about to read it */
 void lsi_failure_set(lsi_failure *f, const ls_error *why, int rank);
 bool lsi_failure_get(lsi_failure *f, ls_error *why); /* false: there is none */
 
 /*
- * What a backend does. The front door has checked the arguments, filled in the defaults
- * and refuses calls on a broken communicator.
+ * A backend. comm.c has checked the arguments, filled in the defaults and refused calls
+ * on a broken communicator.
  */
 typedef struct lsi_backend {
     const char *name;
 
-    /* Takes the work's calls on. Never blocks; on failure nothing was sent. */
+    /* Accepts the work's calls. Never blocks; on failure nothing was sent. */
     ls_status (*post)(ls_comm *comm, ls_comm_work *work, ls_error *err);
 
-    /* Moves works on without blocking; true if `work` has ended: its status is set. */
+    /* Advances works without blocking; true if `work` has ended: its status is set. */
     bool (*test)(ls_comm *comm, ls_comm_work *work);
 
     /* Blocks until `work` has ended. */
@@ -184,7 +183,7 @@ typedef struct lsi_backend {
     /* True if the group is broken; *why receives the failure. Any thread. */
     bool (*broken)(ls_comm *comm, ls_error *why);
 
-    ls_status (*split)(ls_comm *comm, int colour, int key, lsi_comm_place place,
+    ls_status (*split)(ls_comm *comm, int colour, int key, lsi_comm_site site,
                        ls_comm **out, ls_error *err);
     void (*destroy)(ls_comm *comm);
 } lsi_backend;
@@ -193,8 +192,8 @@ struct ls_comm {
     const lsi_backend *backend;
     int rank, size;
     int64_t timeout_ms; /* negative: none */
-    bool grouping;      /* between group_begin and group_end */
-    lsi_call *noted;    /* the calls of the group so far */
+    bool batching;      /* between group_begin and group_end */
+    lsi_call *noted;    /* the calls of the batch so far */
     size_t noted_count, noted_room;
     ls_comm_work *works; /* started, not waited for */
     ls_comm_work *spare; /* free, to be used again */
@@ -204,99 +203,100 @@ struct ls_comm {
 lsi_deadline lsi_comm_deadline(const ls_comm *comm, const ls_comm_work *work);
 
 /*
- * Ends `work`; `why` NULL: it went well. Frees what its calls own, and an array of calls
+ * Ends `work`; `why` NULL: it succeeded. Frees what its calls own, and an array of calls
  * that was not posted.
  */
 void lsi_work_end(ls_comm_work *work, const ls_error *why);
 
-/* Posts and waits: what a blocking call does with the call it was given. */
+/* Posts a call and waits for it. */
 ls_status lsi_comm_run(ls_comm *comm, lsi_call *call, int64_t timeout_ms, ls_error *err);
 
-/* Fills in the algorithm and what must agree of it. `opts` is complete. */
+/* Chooses the algorithm and fills in what must agree between ranks. */
 ls_status lsi_call_prepare(const ls_comm *comm, lsi_call *call,
                            const ls_comm_options *opts, ls_error *err);
 
 /*
- * Does a call whose arguments were checked: at once, at the end of the group, or (out is
+ * Runs a call whose arguments were checked: at once, at the end of the batch, or (out is
  * not NULL) as a started work.
  */
 ls_status lsi_comm_call(ls_comm *comm, lsi_call *call, const ls_comm_options *opts,
                         ls_comm_work **out, ls_error *err);
 
-/* The options as they are, defaults for what an older caller does not know. */
+/* Copies the options; fields that an older caller does not know get their defaults. */
 ls_status lsi_comm_options_copy(const ls_comm_options *from, ls_comm_options *to,
                                 ls_error *err);
 
 /*
- * A job: one collective call of all ranks, as the algorithms see it when everybody has
- * come. It is cut into phases and these into tasks; any rank may do any task, the tasks
- * of a phase at the same time, a phase when the one before it is done.
+ * One collective call of all ranks, as the algorithms see it when every rank has posted
+ * it. It is cut into phases and these into tasks; any rank may run any task, the tasks of
+ * a phase at the same time, a phase when the one before it is done.
  */
-typedef struct lsi_job {
+typedef struct lsi_collective {
     int ranks;
     const lsi_call *mine;
     const lsi_call *const *calls; /* of each rank */
-    const void **from;            /* room for one pointer a rank, this thread's */
+    const void **from;            /* room for one pointer per rank, of this thread */
     void **to;
     bool *wide;
-    size_t piece, piece_at; /* where the last look for a piece ended, and its element */
-} lsi_job;
+    size_t piece, piece_at; /* the piece found last, and its first element */
+} lsi_collective;
 
 typedef struct lsi_plan {
-    int (*phases)(const lsi_job *job);
-    size_t (*tasks)(const lsi_job *job, int phase);
+    int (*phases)(const lsi_collective *coll);
+    size_t (*tasks)(const lsi_collective *coll, int phase);
 
-    /* Does task `task` of `tasks`. */
-    void (*run)(lsi_job *job, int phase, size_t task, size_t tasks);
+    /* Runs task `task` of `tasks`. */
+    void (*run)(lsi_collective *coll, int phase, size_t task, size_t tasks);
 } lsi_plan;
 
 extern const lsi_plan lsi_plan_direct, lsi_plan_tree, lsi_plan_hierarchical,
     lsi_plan_ring;                   /* reductions */
-extern const lsi_plan lsi_plan_move; /* gathers, exchanges, broadcast from the root */
+extern const lsi_plan lsi_plan_copy; /* gathers, exchanges, broadcast from the root */
 extern const lsi_plan lsi_plan_tree_broadcast;
 const lsi_plan *lsi_plan_of(const lsi_call *call);
 
-/* Elements of memory for partial sums that rank r has to give; 0: none. */
+/* Elements that rank r must allocate for partial sums; 0: none. */
 size_t lsi_plan_partial(const lsi_call *call, int ranks, int r);
 size_t lsi_tree_partial(const lsi_call *call, int ranks, int r);
 size_t lsi_hierarchical_partial(const lsi_call *call, int ranks, int r);
 size_t lsi_ring_partial(const lsi_call *call, int ranks);
 
 /* All elements of a reduction: reduce_scatter has `ranks` times `count`. */
-size_t lsi_job_total(const lsi_call *call, int ranks);
+size_t lsi_collective_total(const lsi_call *call, int ranks);
 
-/* Enough to be worth claiming, small enough to be shared out. */
+/* Large enough to be worth claiming, small enough to balance the ranks. */
 enum { LSI_TASK_BYTES = 256 << 10 };
 
 /* How many tasks `total` elements are cut into: a multiple of the ranks. */
-size_t lsi_job_tasks(const lsi_job *job, size_t total);
+size_t lsi_collective_tasks(const lsi_collective *coll, size_t total);
 
 /* The share [begin, end) of task `task` of `tasks`, cut at cache lines. */
-void lsi_job_share(const lsi_job *job, size_t total, size_t task, size_t tasks,
-                   size_t *begin, size_t *end);
+void lsi_collective_share(const lsi_collective *coll, size_t total, size_t task,
+                          size_t tasks, size_t *begin, size_t *end);
 
 /*
- * Goes to element `at`: returns how many elements from there lie side by side in every
- * rank's memory and go to the same ranks, at most up to `end`.
+ * Moves to element `at`; returns how many elements from there on are contiguous in every
+ * rank's memory and have the same receiving ranks, at most up to `end`.
  */
-size_t lsi_job_span(lsi_job *job, size_t at, size_t end);
+size_t lsi_collective_span(lsi_collective *coll, size_t at, size_t end);
 
-/* What rank r gives and where it takes the result, for element `at` of the span. */
-const void *lsi_job_source(const lsi_job *job, int r, size_t at);
-void *lsi_job_place(const lsi_job *job, int r, size_t at);
+/* The address rank r reads from, and the one it gets the result at, for element `at`. */
+const void *lsi_collective_source(const lsi_collective *coll, int r, size_t at);
+void *lsi_collective_target(const lsi_collective *coll, int r, size_t at);
 
-/* Whether rank r takes the elements of the span at `at`. */
-bool lsi_job_takes(const lsi_job *job, int r, size_t at);
+/* Whether rank r gets the elements of the span at `at`. */
+bool lsi_collective_takes(const lsi_collective *coll, int r, size_t at);
 
-/* Fills job->from with all sources, job->to with the places that take; returns their
- * number. */
-void lsi_job_sources(lsi_job *job, size_t at);
-int lsi_job_places(lsi_job *job, size_t at);
+/*
+ * Fills coll->from with all sources, and coll->to with all targets: returns their number.
+ */
+void lsi_collective_sources(lsi_collective *coll, size_t at);
+int lsi_collective_targets(lsi_collective *coll, size_t at);
 
-/* How this job adds; `divide`: what it makes is the result, not a partial sum. */
-lsi_sum lsi_job_sum(const lsi_job *job, bool divide);
+/* The reduction to run; `divide`: it gives the result, not a partial sum. */
+lsi_reduction lsi_collective_reduction(const lsi_collective *coll, bool divide);
 
-/* Does an inlined job for rank r: payload[q] is what rank q sent. */
+/* Sends and completes an inlined call for rank r: payload[q] is what rank q sent. */
 void lsi_inline_send(const lsi_call *call, int ranks, int r, unsigned char *payload);
 void lsi_inline_finish(const lsi_call *call, int ranks, int r,
                        const unsigned char *const *payload, const void **room);

@@ -1,5 +1,5 @@
 /*
- * What the layers above know of communicators: reductions from one place to another,
+ * What the layers above use of communicators: reductions from one buffer to another,
  * groups that can be used again after a failure, and the arithmetic of packs and rings.
  */
 #ifndef LSI_COLLECTIVE_H
@@ -7,20 +7,21 @@
 #include "device/device.h"
 #include "lockstep/comm.h"
 
-/*
- * Reduces from `from` to `to`, which may be the same; the result is complete on every
- * rank when the call returns, and nobody reads `from` any more. `file` may be NULL.
- */
-typedef struct lsi_comm_place {
+/* Where the program makes a call. `file` may be NULL. */
+typedef struct lsi_comm_site {
     const char *file;
     int line;
-} lsi_comm_place;
+} lsi_comm_site;
 
+/*
+ * Reduces from `from` to `to`, which may be the same; when the call returns, the result
+ * is complete on every rank and no rank reads `from` any more.
+ */
 ls_status lsi_comm_all_reduce(ls_comm *comm, ls_reduce op, const void *from, void *to,
                               size_t count, ls_dtype dtype, const ls_comm_options *opts,
-                              lsi_comm_place place, ls_error *err);
+                              lsi_comm_site site, ls_error *err);
 
-/* A piece of a reduction: count elements from `from` to `to`. */
+/* One of several buffers that are reduced together: `count` elements. */
 typedef struct lsi_comm_piece {
     const void *from;
     void *to;
@@ -28,44 +29,43 @@ typedef struct lsi_comm_piece {
 } lsi_comm_piece;
 
 /*
- * The same for several pieces of one dtype in one rendezvous; every rank gives the same
- * number of pieces and the same counts.
+ * The same for several pieces of one dtype in one call; every rank gives the same number
+ * of pieces and the same counts.
  */
 ls_status lsi_comm_all_reduce_pieces(ls_comm *comm, ls_reduce op,
                                      const lsi_comm_piece *pieces, size_t n,
                                      ls_dtype dtype, const ls_comm_options *opts,
-                                     lsi_comm_place place, ls_error *err);
+                                     lsi_comm_site site, ls_error *err);
 
 /*
- * Meets the other ranks. `tag` says what for (it and `detail` must be equal on all ranks:
- * else the mismatch error); `mine` is handed to everybody: all[r] is what rank r gave,
- * valid until this rank's next call on `comm`. Blocks until all have come.
+ * Waits for the other ranks and exchanges one pointer with each: all[r] is what rank r
+ * gave as `mine`, valid until this rank's next call on `comm`. `tag` names the purpose;
+ * it and `detail` must be equal on all ranks, otherwise the call fails with the mismatch.
  */
 ls_status lsi_comm_meet(ls_comm *comm, const char *tag, uint64_t detail, void *mine,
-                        void **all, const ls_comm_options *opts, lsi_comm_place place,
+                        void **all, const ls_comm_options *opts, lsi_comm_site site,
                         ls_error *err);
 
 /*
- * Every rank gives `count` numbers and gets those of all (int64_t), in their order. `tag`
- * is what the caller calls this: it must be the same on all ranks, and names the call
- * where somebody waits for it or does something else.
+ * Every rank gives `count` numbers and gets those of all ranks (int64_t), in the order of
+ * the ranks. `tag` names the call in messages and must be the same on all ranks.
  */
 ls_status lsi_comm_share(ls_comm *comm, const char *tag, const int64_t *mine,
-                         size_t count, void *all, lsi_comm_place place, ls_error *err);
+                         size_t count, void *all, lsi_comm_site site, ls_error *err);
 
-/* The place noted by ls_comm_at(), which is forgotten. */
-lsi_comm_place lsi_comm_take_place(void);
+/* Returns the site noted by ls_comm_at() and clears it. */
+lsi_comm_site lsi_comm_take_site(void);
 
 /*
- * This rank takes no further part: whoever waits for it, now or later, fails with `why`
- * (its code, kind, message). The first such failure is the group's. Any thread of the
- * group; never blocks.
+ * This rank takes no further part: every rank that waits for it, now or later, fails with
+ * `why` (its code, kind, message). The first such failure is the group's. Any thread of
+ * the group; never blocks.
  */
 void lsi_comm_break(ls_comm *comm, const ls_error *why);
 
 /*
- * Makes a local group whole again. No rank may be inside a call; lsi_comm_break() may
- * come at the same time, and is either forgotten or breaks the group again.
+ * Makes a broken local group usable again. No rank may be inside a call. A concurrent
+ * lsi_comm_break() is either cleared or breaks the group again.
  */
 void lsi_comm_local_reset(ls_comm *comm);
 

@@ -50,7 +50,7 @@ static void run_ranks(int size, void (*fn)(struct rank *me), void *arg)
     }
 }
 
-static const lsi_comm_place nowhere = {NULL, 0};
+static const lsi_comm_site nowhere = {NULL, 0};
 
 static void hand_round(struct rank *me)
 {
@@ -77,11 +77,11 @@ LST_TEST(everybody_who_meets_is_handed_what_all_gave)
 static void meet_for_different_things(struct rank *me)
 {
     const bool tags = *(const bool *)me->arg, odd = me->index == 1;
-    const lsi_comm_place place = {odd ? "b.c" : "a.c", odd ? 2 : 1};
+    const lsi_comm_site site = {odd ? "b.c" : "a.c", odd ? 2 : 1};
     ls_error err = LS_ERROR_INIT;
 
     LST_FAILS(lsi_comm_meet(me->comm, tags && odd ? "assign" : "merge",
-                            !tags && odd ? 7 : 3, NULL, NULL, NULL, place, &err),
+                            !tags && odd ? 7 : 3, NULL, NULL, NULL, site, &err),
               LS_INTERNAL, err, "a.c:1");
     LST_CHECK(strstr(err.message, "b.c:2") != NULL);
 }
@@ -194,7 +194,7 @@ LST_TEST(a_work_that_a_reset_overtakes_ends_with_an_error)
     }
 }
 
-/* From one place to another, in pieces of every length, by every algorithm. */
+/* From one buffer to another, in pieces of every length, by every algorithm. */
 static void reduce_pieces(struct rank *me)
 {
     static const char *const algorithms[] = {NULL, "direct", "tree", "hierarchical",
@@ -372,7 +372,7 @@ LST_TEST(a_choice_is_explained)
     char why[200];
 
     LST_CHECK(strcmp(ls_comm_choice(2, 4, why, sizeof why), "direct") == 0);
-    LST_CHECK(strstr(why, "travel with the call") != NULL);
+    LST_CHECK(strstr(why, "in the call itself") != NULL);
     LST_CHECK(strcmp(ls_comm_choice(2, (size_t)1 << 26, why, sizeof why), "direct") == 0);
     LST_CHECK(strstr(why, "67108864 bytes over 2 ranks") != NULL);
     LST_CHECK(ls_comm_choice(8, 100, NULL, 0) != NULL);
@@ -435,11 +435,11 @@ LST_TEST(a_tree_of_many_ranks_is_a_tree)
     free((void *)from);
 }
 
-/* ---- mail ---- */
+/* ---- sends and receives ---- */
 
-LST_TEST(mail_of_many_ranks_and_many_sends_is_matched_by_rank_in_order)
+LST_TEST(sends_of_many_ranks_are_matched_by_rank_in_order)
 {
-    enum { RANKS = 70, EACH = 50 }; // more ranks than a mailbox has queues
+    enum { RANKS = 70, EACH = 50 }; // more ranks than an inbox has queues
     static int32_t sent[RANKS][EACH], got[RANKS][EACH];
     static ls_comm_work *work[2][RANKS][EACH];
     ls_comm *comm[RANKS];
@@ -518,5 +518,5 @@ LST_MAIN(LST_CASE(everybody_who_meets_is_handed_what_all_gave),
          LST_CASE(every_rank_has_one_way_to_the_source), LST_CASE(a_choice_is_explained),
          LST_CASE(reductions_have_names), LST_CASE(a_nan_on_any_rank_is_in_the_result),
          LST_CASE(a_tree_of_many_ranks_is_a_tree),
-         LST_CASE(mail_of_many_ranks_and_many_sends_is_matched_by_rank_in_order),
+         LST_CASE(sends_of_many_ranks_are_matched_by_rank_in_order),
          LST_CASE(groups_that_differ_in_their_counts_are_told_so_whoever_leaves_first))

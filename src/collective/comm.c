@@ -1,13 +1,13 @@
 /*
- * The front door: what every backend may rely on is checked here, once. Works are made,
- * posted, waited for and used again here.
+ * Communicators, whatever their backend: options and the state of the group are checked
+ * here, once; works are made, posted, waited for and reused here.
  */
 #include "collective/call.h"
 
 #include <stdio.h>
 
-/* Where the next call of this thread stands; taken by that call. */
-static _Thread_local lsi_comm_place here;
+/* The site of the next call of this thread; cleared by that call. */
+static _Thread_local lsi_comm_site here;
 
 void ls_comm_at(const char *file, int line)
 {
@@ -15,13 +15,13 @@ void ls_comm_at(const char *file, int line)
     here.line = line;
 }
 
-lsi_comm_place lsi_comm_take_place(void)
+lsi_comm_site lsi_comm_take_site(void)
 {
-    const lsi_comm_place place = here;
+    const lsi_comm_site site = here;
 
     here.file = NULL;
     here.line = 0;
-    return place;
+    return site;
 }
 
 int ls_comm_rank(const ls_comm *comm)
@@ -95,8 +95,9 @@ void lsi_work_end(ls_comm_work *work, const ls_error *why)
     work->ended = true;
 }
 
-/* What a caller gets to see: the failure, and its own line if none was named. */
-static ls_status report(const ls_comm_work *work, lsi_comm_place place, ls_error *err)
+/* Returns the failure to the caller, with the caller's site if it has none. */
+static ls_status report_failure(const ls_comm_work *work, lsi_comm_site site,
+                                ls_error *err)
 {
     if (work->status == LS_OK) {
         return LS_OK;
@@ -104,14 +105,17 @@ static ls_status report(const ls_comm_work *work, lsi_comm_place place, ls_error
     (void)lsi_fail_again(err, &work->why);
     if (err != NULL && err->struct_size >= offsetof(ls_error, message) &&
         err->file == NULL) {
-        err->file = place.file;
-        err->line = place.line;
+        err->file = site.file;
+        err->line = site.line;
     }
     return work->status;
 }
 
-/* A failure of ours, not of the arguments, is everybody's: nobody waits for us. */
-static ls_status spread(ls_comm *comm, ls_status st, const ls_error *why, ls_error *err)
+/*
+ * A failure other than of the arguments breaks the group: no rank may wait for this one.
+ */
+static ls_status break_group(ls_comm *comm, ls_status st, const ls_error *why,
+                             ls_error *err)
 {
     if (st != LS_OK && st != LS_INVALID_ARGUMENT) {
         comm->backend->fail(comm, why);
@@ -121,7 +125,7 @@ static ls_status spread(ls_comm *comm, ls_status st, const ls_error *why, ls_err
 
 static void begin_work(ls_comm_work *work, ls_comm *comm, int64_t timeout_ms)
 {
-    // Everything but the last failure, which is large and not read unless it is set.
+    // Everything but `why`, which is large and read only if it was set.
     memset((char *)work + offsetof(ls_comm_work, timeout_ms), 0,
            offsetof(ls_comm_work, why) - offsetof(ls_comm_work, timeout_ms));
     memset((char *)work + offsetof(ls_comm_work, next), 0,
@@ -144,10 +148,10 @@ LSI_HOT ls_status lsi_comm_run(ls_comm *comm, lsi_call *call, int64_t timeout_ms
     st = comm->backend->post(comm, &work, &work.why);
     if (st != LS_OK) {
         free_calls(&work);
-        return spread(comm, st, &work.why, err);
+        return break_group(comm, st, &work.why, err);
     }
     comm->backend->wait(comm, &work);
-    return report(&work, call->place, err);
+    return report_failure(&work, call->site, err);
 }
 
 static ls_comm_work *take_work(ls_comm *comm)
@@ -161,13 +165,13 @@ static ls_comm_work *take_work(ls_comm *comm)
     return lsi_alloc(1, sizeof *work);
 }
 
-static void give_back(ls_comm *comm, ls_comm_work *work)
+static void recycle_work(ls_comm *comm, ls_comm_work *work)
 {
     work->next = comm->spare;
     comm->spare = work;
 }
 
-/* The calls that were started and not waited for. */
+/* Adds to the list of works that were started and not waited for. */
 static void link_work(ls_comm *comm, ls_comm_work *work)
 {
     work->before = NULL;
@@ -190,7 +194,9 @@ static void unlink_work(ls_comm *comm, ls_comm_work *work)
     }
 }
 
-/* The caller may let go of its counts as soon as a call that does not block returns. */
+/*
+ * Copies the counts: the caller may free its own when a call that does not block returns.
+ */
 static ls_status keep_counts(const ls_comm *comm, lsi_call *call, ls_error *err)
 {
     const size_t bytes = (size_t)comm->size * sizeof *call->counts;
@@ -207,8 +213,8 @@ static ls_status keep_counts(const ls_comm *comm, lsi_call *call, ls_error *err)
     return LS_OK;
 }
 
-static ls_status start(ls_comm *comm, const lsi_call *call, int64_t timeout_ms,
-                       ls_comm_work **out, ls_error *err)
+static ls_status start_work(ls_comm *comm, const lsi_call *call, int64_t timeout_ms,
+                            ls_comm_work **out, ls_error *err)
 {
     ls_error why = LS_ERROR_INIT;
     ls_comm_work *work = take_work(comm);
@@ -216,19 +222,19 @@ static ls_status start(ls_comm *comm, const lsi_call *call, int64_t timeout_ms,
 
     if (work == NULL) {
         st = lsi_fail_memory(&why, "a started call", sizeof *work);
-        return spread(comm, st, &why, err);
+        return break_group(comm, st, &why, err);
     }
     begin_work(work, comm, timeout_ms);
     work->one = *call;
-    work->place = call->place;
+    work->site = call->site;
     st = keep_counts(comm, &work->one, &why);
     if (st == LS_OK) {
         st = comm->backend->post(comm, work, &why);
     }
     if (st != LS_OK) {
         free_calls(work);
-        give_back(comm, work);
-        return spread(comm, st, &why, err);
+        recycle_work(comm, work);
+        return break_group(comm, st, &why, err);
     }
     link_work(comm, work);
     (void)comm->backend->test(comm, work);
@@ -236,10 +242,10 @@ static ls_status start(ls_comm *comm, const lsi_call *call, int64_t timeout_ms,
     return LS_OK;
 }
 
-/* Notes a call of a group; it is done at the end of it. */
-static ls_status note(ls_comm *comm, const lsi_call *call, ls_error *err)
+/* Notes a call of a batch; it runs at the end of the batch. */
+static ls_status note_call(ls_comm *comm, const lsi_call *call, ls_error *err)
 {
-    ls_error why = LS_ERROR_INIT; // a group is not made for its speed alone
+    ls_error why = LS_ERROR_INIT;
     lsi_call *slot;
     ls_status st;
 
@@ -249,8 +255,8 @@ static ls_status note(ls_comm *comm, const lsi_call *call, ls_error *err)
             lsi_realloc(comm->noted, comm->noted_room, room, sizeof *comm->noted);
 
         if (grown == NULL) {
-            st = lsi_fail_memory(&why, "a group of calls", room * sizeof *grown);
-            return spread(comm, st, &why, err);
+            st = lsi_fail_memory(&why, "a batch of calls", room * sizeof *grown);
+            return break_group(comm, st, &why, err);
         }
         comm->noted = grown;
         comm->noted_room = room;
@@ -261,7 +267,7 @@ static ls_status note(ls_comm *comm, const lsi_call *call, ls_error *err)
     if (st == LS_OK) {
         comm->noted_count++;
     }
-    return spread(comm, st, &why, err);
+    return break_group(comm, st, &why, err);
 }
 
 static ls_status fail_as_before(ls_comm *comm, ls_error *err) LSI_COLD;
@@ -274,7 +280,7 @@ static ls_status fail_as_before(ls_comm *comm, ls_error *err)
     return lsi_fail_again(err, &why);
 }
 
-/* The group's failure if it has one: then no call is made any more. */
+/* The failure that broke the group, if any: no call may follow it. */
 static ls_status check_whole(ls_comm *comm, ls_error *err)
 {
     return comm->backend->broken(comm, NULL) ? fail_as_before(comm, err) : LS_OK;
@@ -298,15 +304,15 @@ LSI_HOT ls_status lsi_comm_call(ls_comm *comm, lsi_call *call,
         return st;
     }
     if (out != NULL) {
-        if (comm->grouping) {
+        if (comm->batching) {
             return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                            "%s is started inside a group: only blocking calls are noted "
-                            "there",
+                            "%s is started inside a batch of calls: only blocking calls "
+                            "may come before ls_comm_group_end()",
                             lsi_call_name(call->kind));
         }
-        return start(comm, call, o.timeout_ms, out, err);
+        return start_work(comm, call, o.timeout_ms, out, err);
     }
-    return comm->grouping ? note(comm, call, err)
+    return comm->batching ? note_call(comm, call, err)
                           : lsi_comm_run(comm, call, o.timeout_ms, err);
 }
 
@@ -328,9 +334,9 @@ ls_status ls_comm_wait(ls_comm_work *work, ls_error *err)
     if (!work->ended) {
         comm->backend->wait(comm, work);
     }
-    st = report(work, work->place, err);
+    st = report_failure(work, work->site, err);
     unlink_work(comm, work);
-    give_back(comm, work);
+    recycle_work(comm, work);
     return st;
 }
 
@@ -340,11 +346,12 @@ ls_status ls_comm_group_begin(ls_comm *comm, ls_error *err)
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
                         "ls_comm_group_begin: there is no communicator (it is NULL)");
     }
-    if (comm->grouping) {
+    if (comm->batching) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "a group inside a group: call ls_comm_group_end() first");
+                        "ls_comm_group_begin: a batch of calls is open already; end it "
+                        "with ls_comm_group_end() first");
     }
-    comm->grouping = true;
+    comm->batching = true;
     return LS_OK;
 }
 
@@ -356,34 +363,34 @@ static void forget_noted(ls_comm *comm)
     comm->noted_count = 0;
 }
 
-static bool is_mail(const lsi_call *call)
+static bool is_p2p(const lsi_call *call)
 {
     return call->kind == LSI_CALL_SEND || call->kind == LSI_CALL_RECV;
 }
 
-/* Sends and receives of a group are works of their own; `*mail` lists them. */
-static ls_status post_mail(ls_comm *comm, int64_t timeout_ms, ls_comm_work **mail,
-                           ls_error *err)
+/* Each send or receive of a batch is a work of its own; `*p2p` lists them. */
+static ls_status post_p2p(ls_comm *comm, int64_t timeout_ms, ls_comm_work **p2p,
+                          ls_error *err)
 {
     for (size_t i = 0; i < comm->noted_count; i++) {
         ls_comm_work *work = NULL;
         ls_status st;
 
-        if (!is_mail(&comm->noted[i])) {
+        if (!is_p2p(&comm->noted[i])) {
             continue;
         }
-        st = start(comm, &comm->noted[i], timeout_ms, &work, err);
+        st = start_work(comm, &comm->noted[i], timeout_ms, &work, err);
         if (st != LS_OK || work == NULL) {
             return st;
         }
-        work->chain = *mail;
-        *mail = work;
+        work->chain = *p2p;
+        *p2p = work;
     }
     return LS_OK;
 }
 
-/* All collectives of the group as one work: one meeting of the ranks. */
-static ls_status run_collectives(ls_comm *comm, lsi_comm_place place, int64_t timeout_ms,
+/* All collectives of the batch as one work: the ranks wait for each other once. */
+static ls_status run_collectives(ls_comm *comm, lsi_comm_site site, int64_t timeout_ms,
                                  ls_error *err)
 {
     ls_comm_work work;
@@ -391,23 +398,23 @@ static ls_status run_collectives(ls_comm *comm, lsi_comm_place place, int64_t ti
     ls_status st;
 
     begin_work(&work, comm, timeout_ms);
-    work.one = (lsi_call){.kind = LSI_CALL_GROUP, .peer = -1, .place = place};
+    work.one = (lsi_call){.kind = LSI_CALL_BATCH, .peer = -1, .site = site};
     for (size_t i = 0; i < comm->noted_count; i++) {
-        n += is_mail(&comm->noted[i]) ? 0 : 1;
+        n += is_p2p(&comm->noted[i]) ? 0 : 1;
     }
     if (n == 0) {
         return LS_OK;
     }
     work.calls = lsi_alloc(n, sizeof *work.calls);
     if (work.calls == NULL) {
-        st = lsi_fail_memory(&work.why, "a group of calls", n * sizeof *work.calls);
-        return spread(comm, st, &work.why, err);
+        st = lsi_fail_memory(&work.why, "a batch of calls", n * sizeof *work.calls);
+        return break_group(comm, st, &work.why, err);
     }
     work.owns_calls = true;
     work.call_count = n;
     n = 0;
     for (size_t i = 0; i < comm->noted_count; i++) {
-        if (!is_mail(&comm->noted[i])) {
+        if (!is_p2p(&comm->noted[i])) {
             work.calls[n++] = comm->noted[i];
             comm->noted[i].own_counts = NULL; // the work's now
         }
@@ -415,40 +422,40 @@ static ls_status run_collectives(ls_comm *comm, lsi_comm_place place, int64_t ti
     st = comm->backend->post(comm, &work, &work.why);
     if (st != LS_OK) {
         free_calls(&work);
-        return spread(comm, st, &work.why, err);
+        return break_group(comm, st, &work.why, err);
     }
     comm->backend->wait(comm, &work);
-    return report(&work, place, err);
+    return report_failure(&work, site, err);
 }
 
 ls_status(ls_comm_group_end)(ls_comm *comm, const ls_comm_options *opts, ls_error *err)
 {
-    const lsi_comm_place place = lsi_comm_take_place();
-    ls_comm_work *mail = NULL;
+    const lsi_comm_site site = lsi_comm_take_site();
+    ls_comm_work *p2p = NULL;
     ls_error later = LS_ERROR_INIT;
     ls_comm_options o;
     ls_status st;
 
-    if (comm == NULL || !comm->grouping) {
+    if (comm == NULL || !comm->batching) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
                         "ls_comm_group_end without ls_comm_group_begin");
     }
-    comm->grouping = false;
+    comm->batching = false;
     st = lsi_comm_options_copy(opts, &o, err);
     if (st == LS_OK) {
         st = check_whole(comm, err);
     }
     if (st == LS_OK) {
-        st = post_mail(comm, o.timeout_ms, &mail, err);
+        st = post_p2p(comm, o.timeout_ms, &p2p, err);
     }
     if (st == LS_OK) {
-        st = run_collectives(comm, place, o.timeout_ms, err);
+        st = run_collectives(comm, site, o.timeout_ms, err);
     }
-    while (mail != NULL) {
-        ls_comm_work *work = mail;
+    while (p2p != NULL) {
+        ls_comm_work *work = p2p;
         ls_status ended;
 
-        mail = work->chain;
+        p2p = work->chain;
         ended = ls_comm_wait(work, st == LS_OK ? err : &later);
         st = st == LS_OK ? ended : st;
     }
@@ -464,9 +471,9 @@ void ls_comm_release(ls_comm *comm)
     if (comm == NULL) {
         return;
     }
-    if (comm->works != NULL) { // nobody will wait for them, so the others must not either
+    if (comm->works != NULL) { // not waited for any more, so other ranks must not wait
         (void)lsi_fail(&why, LS_UNAVAILABLE, comm->rank,
-                       "rank %d was released with calls that it did not wait for",
+                       "rank %d was released before it waited for all calls it started",
                        comm->rank);
         comm->backend->fail(comm, &why);
     }
@@ -512,18 +519,19 @@ bool lsi_comm_broken(const ls_comm *comm)
 
 ls_status(ls_comm_split)(ls_comm *comm, int colour, int key, ls_comm **out, ls_error *err)
 {
-    const lsi_comm_place place = lsi_comm_take_place();
+    const lsi_comm_site site = lsi_comm_take_site();
     ls_status st;
 
     if (comm == NULL || out == NULL) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
                         "ls_comm_split: there is no %s (it is NULL)",
-                        comm == NULL ? "communicator" : "place for the result");
+                        comm == NULL ? "communicator" : "room for the result");
     }
-    if (comm->grouping) {
+    if (comm->batching) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "ls_comm_split inside a group: it is a call of its own");
+                        "ls_comm_split inside a batch of calls: call ls_comm_group_end() "
+                        "first");
     }
     st = check_whole(comm, err);
-    return st == LS_OK ? comm->backend->split(comm, colour, key, place, out, err) : st;
+    return st == LS_OK ? comm->backend->split(comm, colour, key, site, out, err) : st;
 }

@@ -1,36 +1,38 @@
 /*
- * Everybody sees all buffers: a task adds its slice of every rank's buffer, in the tree's
- * order, and writes the sum to every rank that gets it. Each byte is read once and
- * written once, nothing is staged, and one phase is enough.
+ * The direct algorithm: every rank can read all buffers, so a task adds its slice of
+ * every rank's buffer, in the tree's order, and writes the sum to every receiving rank.
+ * Each byte is read once and written once, without intermediate copies, in one phase.
  */
 #include "collective/call.h"
 
-static int phases(const lsi_job *job)
+static int phases(const lsi_collective *coll)
 {
-    (void)job;
+    (void)coll;
     return 1;
 }
 
-static size_t tasks_of(const lsi_job *job, int phase)
+static size_t tasks_of(const lsi_collective *coll, int phase)
 {
     (void)phase;
-    return lsi_job_tasks(job, lsi_job_total(job->mine, job->ranks));
+    return lsi_collective_tasks(coll, lsi_collective_total(coll->mine, coll->ranks));
 }
 
-static void run(lsi_job *job, int phase, size_t task, size_t tasks)
+static void run(lsi_collective *coll, int phase, size_t task, size_t tasks)
 {
-    const lsi_sum sum = lsi_job_sum(job, true);
+    const lsi_reduction sum = lsi_collective_reduction(coll, true);
     size_t at, end;
 
     (void)phase;
-    lsi_job_share(job, lsi_job_total(job->mine, job->ranks), task, tasks, &at, &end);
+    lsi_collective_share(coll, lsi_collective_total(coll->mine, coll->ranks), task, tasks,
+                         &at, &end);
     while (at < end) {
-        const size_t len = lsi_job_span(job, at, end);
-        int places;
+        const size_t len = lsi_collective_span(coll, at, end);
+        int targets;
 
-        lsi_job_sources(job, at);
-        places = lsi_job_places(job, at);
-        lsi_sum_run(&sum, job->from, NULL, job->ranks, job->to, false, places, len);
+        lsi_collective_sources(coll, at);
+        targets = lsi_collective_targets(coll, at);
+        lsi_reduction_run(&sum, coll->from, NULL, coll->ranks, coll->to, false, targets,
+                          len);
         at += len;
     }
 }

@@ -1,14 +1,14 @@
 /*
- * Two floors: ranks that share a node are added first, each by slices as in direct; then
- * the nodes' sums; then each node takes the result from its first rank. One buffer a node
- * crosses between nodes. Nodes are cut at powers of two, so that the additions are those
- * of the tree, in its order.
+ * The hierarchical algorithm, on two levels: ranks that share a node are added first, by
+ * slices as in direct; then the nodes' sums; then the other ranks of a node copy the
+ * result from its first. One buffer per node is sent between nodes. Nodes have a power of
+ * two of ranks, so that the additions are those of the tree, in its order.
  */
 #include "collective/call.h"
 
 /*
- * Ranks of a node: the power of two below the ranks that a NUMA node would get; on one
- * node as many as there are nodes then, so that both floors have something to do.
+ * Ranks of a node: the largest power of two that gives every NUMA node its ranks; with
+ * one NUMA node about the square root of the ranks, so that both levels have work.
  */
 static int node_size(int ranks)
 {
@@ -36,110 +36,112 @@ static bool keeps_partials(const lsi_call *call)
 
 size_t lsi_hierarchical_partial(const lsi_call *call, int ranks, int r)
 {
-    return r % node_size(ranks) == 0 && keeps_partials(call) ? lsi_job_total(call, ranks)
-                                                             : 0;
+    return r % node_size(ranks) == 0 && keeps_partials(call)
+               ? lsi_collective_total(call, ranks)
+               : 0;
 }
 
-static int phases(const lsi_job *job)
+static int phases(const lsi_collective *coll)
 {
-    return job->mine->kind == LSI_CALL_ALL_REDUCE ? 3 : 2;
+    return coll->mine->kind == LSI_CALL_ALL_REDUCE ? 3 : 2;
 }
 
-static size_t shares_of(const lsi_job *job, size_t total, int transfers)
+static size_t shares_of(const lsi_collective *coll, size_t total, int transfers)
 {
-    const size_t bytes = total * lsi_call_size(job->mine);
-    const size_t least = ((size_t)job->ranks + (size_t)transfers - 1) / (size_t)transfers;
+    const size_t bytes = total * lsi_call_size(coll->mine);
+    const size_t least =
+        ((size_t)coll->ranks + (size_t)transfers - 1) / (size_t)transfers;
 
     return LSI_MAX(bytes / LSI_TASK_BYTES, least);
 }
 
 /* Node sums, one result, one copy for every rank that is not its node's first. */
-static int transfers_of(const lsi_job *job, int phase)
+static int transfers_of(const lsi_collective *coll, int phase)
 {
-    const int nodes = node_count(job->ranks);
+    const int nodes = node_count(coll->ranks);
 
-    return phase == 0 ? nodes : phase == 1 ? 1 : job->ranks - nodes;
+    return phase == 0 ? nodes : phase == 1 ? 1 : coll->ranks - nodes;
 }
 
-static size_t tasks_of(const lsi_job *job, int phase)
+static size_t tasks_of(const lsi_collective *coll, int phase)
 {
-    const size_t total = lsi_job_total(job->mine, job->ranks);
-    const int transfers = transfers_of(job, phase);
+    const size_t total = lsi_collective_total(coll->mine, coll->ranks);
+    const int transfers = transfers_of(coll, phase);
 
     return total == 0 || transfers == 0
                ? 0
-               : (size_t)transfers * shares_of(job, total, transfers);
+               : (size_t)transfers * shares_of(coll, total, transfers);
 }
 
-static void *partial_at(const lsi_job *job, int r, size_t at)
+static void *partial_at(const lsi_collective *coll, int r, size_t at)
 {
-    const lsi_call *call = job->calls[r];
+    const lsi_call *call = coll->calls[r];
 
     return keeps_partials(call) ? (char *)call->partial + at * lsi_wide_size(call->dtype)
-                                : lsi_job_place(job, r, at);
+                                : lsi_collective_target(coll, r, at);
 }
 
-static void add_node(lsi_job *job, int node, size_t at, size_t len)
+static void add_node(lsi_collective *coll, int node, size_t at, size_t len)
 {
-    const lsi_sum sum = lsi_job_sum(job, false);
-    const int first = node * node_size(job->ranks);
-    const int members = LSI_MIN(node_size(job->ranks), job->ranks - first);
+    const lsi_reduction sum = lsi_collective_reduction(coll, false);
+    const int first = node * node_size(coll->ranks);
+    const int members = LSI_MIN(node_size(coll->ranks), coll->ranks - first);
 
     for (int i = 0; i < members; i++) {
-        job->from[i] = lsi_job_source(job, first + i, at);
+        coll->from[i] = lsi_collective_source(coll, first + i, at);
     }
-    job->to[0] = partial_at(job, first, at);
-    lsi_sum_run(&sum, job->from, NULL, members, job->to, keeps_partials(job->mine), 1,
-                len);
+    coll->to[0] = partial_at(coll, first, at);
+    lsi_reduction_run(&sum, coll->from, NULL, members, coll->to,
+                      keeps_partials(coll->mine), 1, len);
 }
 
-static void add_nodes(lsi_job *job, size_t at, size_t len)
+static void add_nodes(lsi_collective *coll, size_t at, size_t len)
 {
-    const lsi_sum sum = lsi_job_sum(job, true);
-    const int nodes = node_count(job->ranks), size = node_size(job->ranks);
-    int places = nodes;
+    const lsi_reduction sum = lsi_collective_reduction(coll, true);
+    const int nodes = node_count(coll->ranks), size = node_size(coll->ranks);
+    int targets = nodes;
 
     for (int i = 0; i < nodes; i++) {
-        job->from[i] = partial_at(job, i * size, at);
-        job->wide[i] = keeps_partials(job->mine);
+        coll->from[i] = partial_at(coll, i * size, at);
+        coll->wide[i] = keeps_partials(coll->mine);
     }
-    if (job->mine->kind == LSI_CALL_ALL_REDUCE) {
+    if (coll->mine->kind == LSI_CALL_ALL_REDUCE) {
         for (int i = 0; i < nodes; i++) {
-            job->to[i] = lsi_job_place(job, i * size, at);
+            coll->to[i] = lsi_collective_target(coll, i * size, at);
         }
     } else {
-        places = lsi_job_places(job, at);
+        targets = lsi_collective_targets(coll, at);
     }
-    lsi_sum_run(&sum, job->from, job->wide, nodes, job->to, false, places, len);
+    lsi_reduction_run(&sum, coll->from, coll->wide, nodes, coll->to, false, targets, len);
 }
 
-/* The index-th rank takes the result from the first of its node. */
-static void copy_down(lsi_job *job, int index, size_t at, size_t len)
+/* The index-th rank copies the result from the first of its node. */
+static void copy_down(lsi_collective *coll, int index, size_t at, size_t len)
 {
-    const int size = node_size(job->ranks);
+    const int size = node_size(coll->ranks);
     const int node = index / (size - 1), r = node * size + 1 + index % (size - 1);
 
-    memcpy(lsi_job_place(job, r, at), lsi_job_place(job, node * size, at),
-           len * lsi_call_size(job->mine));
+    memcpy(lsi_collective_target(coll, r, at),
+           lsi_collective_target(coll, node * size, at), len * lsi_call_size(coll->mine));
 }
 
-static void run(lsi_job *job, int phase, size_t task, size_t tasks)
+static void run(lsi_collective *coll, int phase, size_t task, size_t tasks)
 {
-    const size_t total = lsi_job_total(job->mine, job->ranks);
-    const size_t shares = tasks / (size_t)transfers_of(job, phase);
+    const size_t total = lsi_collective_total(coll->mine, coll->ranks);
+    const size_t shares = tasks / (size_t)transfers_of(coll, phase);
     const int index = (int)(task / shares);
     size_t at, end;
 
-    lsi_job_share(job, total, task % shares, shares, &at, &end);
+    lsi_collective_share(coll, total, task % shares, shares, &at, &end);
     while (at < end) {
-        const size_t len = lsi_job_span(job, at, end);
+        const size_t len = lsi_collective_span(coll, at, end);
 
         if (phase == 0) {
-            add_node(job, index, at, len);
+            add_node(coll, index, at, len);
         } else if (phase == 1) {
-            add_nodes(job, at, len);
+            add_nodes(coll, at, len);
         } else {
-            copy_down(job, index, at, len);
+            copy_down(coll, index, at, len);
         }
         at += len;
     }

@@ -1,14 +1,14 @@
-/* How calls of a local group are posted, met and done: the rendezvous. */
+/* How calls of a local group are posted, compared between ranks, and run. */
 #include "collective/local.h"
 
 #include "base/hash.h"
 
-static bool broken(lsi_local *g)
+static bool is_broken(lsi_local_group *g)
 {
     return atomic_load(&g->failure.set);
 }
 
-void lsi_local_wake(lsi_local *group, unsigned what)
+void lsi_local_wake(lsi_local_group *group, unsigned what)
 {
     if (atomic_load(&group->sleepers) == 0) {
         return;
@@ -22,13 +22,13 @@ void lsi_local_wake(lsi_local *group, unsigned what)
     }
 }
 
-static bool has_come(lsi_local *g, int rank, uint32_t sequence)
+static bool has_come(lsi_local_group *g, int rank, uint32_t sequence)
 {
     return atomic_load(&lsi_entry_of(g, rank, sequence)->posted) == sequence + 1;
 }
 
-/* Only the last to come wakes anybody: before that, nobody could go on. */
-static void announce(lsi_local *g, uint32_t sequence)
+/* Wakes the others if this rank is the last to post the call: they can go on now. */
+static void wake_if_last(lsi_local_group *g, uint32_t sequence)
 {
     if (atomic_load(&g->sleepers) == 0) {
         return;
@@ -41,13 +41,13 @@ static void announce(lsi_local *g, uint32_t sequence)
     lsi_local_wake(g, LSI_WANTS_ARRIVAL);
 }
 
-/* An entry is free again when every rank is through with the call that was in it. */
+/* An entry can be reused when every rank has finished the call that was in it. */
 static bool has_room(lsi_local_comm *c, uint32_t sequence)
 {
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
     uint32_t least = sequence;
 
-    if (sequence - c->room < LSI_RING) {
+    if (sequence - c->room < LSI_QUEUE_LENGTH) {
         return true;
     }
     for (int r = 0; r < g->size; r++) {
@@ -58,7 +58,7 @@ static bool has_room(lsi_local_comm *c, uint32_t sequence)
         }
     }
     c->room = least;
-    return sequence - least < LSI_RING;
+    return sequence - least < LSI_QUEUE_LENGTH;
 }
 
 static unsigned char *payload_of(lsi_entry *e, size_t bytes)
@@ -77,17 +77,17 @@ static size_t inline_bytes(const ls_comm_work *work)
 }
 
 /*
- * What stands for several calls in the entry. The counts and pieces that a call refers to
- * are gone when its rank leaves; what others compare is kept in the call.
+ * The summary of a batch of calls. The counts and pieces that a call refers to are freed
+ * when its rank leaves; what others compare is kept in the call.
  */
-static lsi_call summary(ls_comm_work *work, int ranks)
+static lsi_call summarize_batch(ls_comm_work *work, int ranks)
 {
-    lsi_call sum = {.kind = LSI_CALL_GROUP,
+    lsi_call sum = {.kind = LSI_CALL_BATCH,
                     .dtype = LS_F32,
                     .peer = -1,
                     .count = work->call_count,
                     .detail = LSI_HASH_INIT,
-                    .place = work->one.place};
+                    .site = work->one.site};
 
     for (size_t i = 0; i < work->call_count; i++) {
         lsi_fingerprint f = lsi_fingerprint_of(&work->calls[i], ranks);
@@ -99,7 +99,7 @@ static lsi_call summary(ls_comm_work *work, int ranks)
     return sum;
 }
 
-/* The call, or what stands for several, and the arrays that others may look into. */
+/* Stores the call, or the summary of a batch, and the calls that others may read. */
 static void fill_call(lsi_entry *e, ls_comm_work *work, int ranks)
 {
     if (e->owned != NULL) {
@@ -108,7 +108,7 @@ static void fill_call(lsi_entry *e, ls_comm_work *work, int ranks)
     }
     e->calls = &e->one;
     if (work->owns_calls) {
-        e->one = summary(work, ranks);
+        e->one = summarize_batch(work, ranks);
         e->owned = work->calls;
         e->calls = e->owned;
     } else {
@@ -117,12 +117,12 @@ static void fill_call(lsi_entry *e, ls_comm_work *work, int ranks)
 }
 
 /*
- * Others are looking at the entry's first line while it is written, and each of their
- * looks takes it away from us: so it is made beside, and written in one go.
+ * Other ranks poll the entry's first cache line while it is written, and every poll
+ * steals the line from this core: so it is built locally and stored once.
  */
-static void publish(lsi_local_comm *c, ls_comm_work *work)
+static void publish_entry(lsi_local_comm *c, ls_comm_work *work)
 {
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
     const int rank = c->base.rank;
     lsi_slot *slot = &g->slots[rank];
     lsi_entry *e = lsi_entry_of(g, rank, work->sequence);
@@ -141,28 +141,28 @@ static void publish(lsi_local_comm *c, ls_comm_work *work)
             payload += work->calls[i].inlined;
         }
     } else {
-        // Nobody is in either of these any more, and not yet.
-        atomic_store_explicit(&slot->claims[work->sequence % LSI_RING].next, 0,
+        // No rank uses these counters now: safe to reset.
+        atomic_store_explicit(&slot->claims[work->sequence % LSI_QUEUE_LENGTH].next, 0,
                               memory_order_relaxed);
         if (rank == 0) {
-            atomic_store_explicit(&g->stages[work->sequence % LSI_RING].done, 0,
+            atomic_store_explicit(&g->stages[work->sequence % LSI_QUEUE_LENGTH].done, 0,
                                   memory_order_relaxed);
         }
     }
     atomic_store_explicit(&slot->last_kind, (int)e->one.kind, memory_order_relaxed);
-    atomic_store_explicit(&slot->last_file, e->one.place.file, memory_order_relaxed);
-    atomic_store_explicit(&slot->last_line, e->one.place.line, memory_order_relaxed);
+    atomic_store_explicit(&slot->last_file, e->one.site.file, memory_order_relaxed);
+    atomic_store_explicit(&slot->last_line, e->one.site.line, memory_order_relaxed);
     work->posted = true;
     e->print = print;
     memcpy(e->near, near, sizeof near);
     atomic_store(&e->posted, work->sequence + 1);
-    announce(g, work->sequence);
+    wake_if_last(g, work->sequence);
 }
 
 static void publish_waiting(lsi_local_comm *c)
 {
     while (c->unposted != NULL && has_room(c, c->unposted->sequence)) {
-        publish(c, c->unposted);
+        publish_entry(c, c->unposted);
         c->unposted = c->unposted->next;
         c->moves++;
     }
@@ -176,8 +176,8 @@ static void release_partials(ls_comm_work *work)
     }
 }
 
-/* Memory for partial sums, and whether the data travels with the call. */
-static ls_status prepare(lsi_local_comm *c, ls_comm_work *work, ls_error *err)
+/* Allocates partial sums; decides whether the data is sent in the call itself. */
+static ls_status prepare_work(lsi_local_comm *c, ls_comm_work *work, ls_error *err)
 {
     const int ranks = c->group->size;
     size_t bytes = 0;
@@ -211,11 +211,11 @@ ls_status lsi_local_post(ls_comm *comm, ls_comm_work *work, ls_error *err)
     lsi_local_comm *c = lsi_local_of(comm);
     ls_status st;
 
-    if (lsi_work_is_mail(work)) {
-        lsi_mail_post(c, work);
+    if (lsi_work_is_p2p(work)) {
+        lsi_p2p_post(c, work);
         return LS_OK;
     }
-    st = prepare(c, work, err);
+    st = prepare_work(c, work, err);
     if (st != LS_OK) {
         return st;
     }
@@ -234,7 +234,7 @@ ls_status lsi_local_post(ls_comm *comm, ls_comm_work *work, ls_error *err)
     return LS_OK;
 }
 
-/* The first work is through; entry and buffers are not touched by us any more. */
+/* Ends the first work; this rank does not touch its entry and buffers any more. */
 static void end_first(lsi_local_comm *c, const ls_error *why)
 {
     ls_comm_work *work = c->first;
@@ -252,7 +252,7 @@ static bool same_call(const lsi_call *a, const lsi_call *b)
            a->count == b->count && a->print == b->print;
 }
 
-/* The first of two groups' calls that differ; SIZE_MAX: only their number does. */
+/* The first call in which two batches differ; SIZE_MAX: only their lengths do. */
 static size_t first_difference(const lsi_entry *a, const lsi_entry *b)
 {
     const size_t most = LSI_MIN(a->one.count, b->one.count);
@@ -265,10 +265,10 @@ static size_t first_difference(const lsi_entry *a, const lsi_entry *b)
     return SIZE_MAX;
 }
 
-/* Every rank compares with rank 0 in the same order, so all say the same. */
-static ls_status compare(lsi_local_comm *c, uint32_t sequence, ls_error *err)
+/* Every rank compares with rank 0 in the same order, so all report the same mismatch. */
+static ls_status compare_calls(lsi_local_comm *c, uint32_t sequence, ls_error *err)
 {
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
     const lsi_entry *a = lsi_entry_of(g, 0, sequence);
 
     for (int r = 1; r < g->size; r++) {
@@ -278,7 +278,7 @@ static ls_status compare(lsi_local_comm *c, uint32_t sequence, ls_error *err)
         if (lsi_fingerprint_equal(&a->print, &b->print)) {
             continue;
         }
-        if (x->kind == LSI_CALL_GROUP && y->kind == LSI_CALL_GROUP) {
+        if (x->kind == LSI_CALL_BATCH && y->kind == LSI_CALL_BATCH) {
             const size_t i = first_difference(a, b);
 
             if (i != SIZE_MAX) {
@@ -293,9 +293,9 @@ static ls_status compare(lsi_local_comm *c, uint32_t sequence, ls_error *err)
 
 static void finish_inline(lsi_local_comm *c, const ls_comm_work *work)
 {
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
     const size_t bytes = inline_bytes(work);
-    const unsigned char **payload = (const unsigned char **)(void *)c->job.to;
+    const unsigned char **payload = (const unsigned char **)(void *)c->coll.to;
 
     for (int r = 0; r < g->size; r++) {
         payload[r] = payload_of(lsi_entry_of(g, r, work->sequence), bytes);
@@ -303,31 +303,31 @@ static void finish_inline(lsi_local_comm *c, const ls_comm_work *work)
     for (size_t i = 0; i < work->call_count; i++) {
         const size_t size = work->calls[i].inlined;
 
-        lsi_inline_finish(&work->calls[i], g->size, c->base.rank, payload, c->job.from);
+        lsi_inline_finish(&work->calls[i], g->size, c->base.rank, payload, c->coll.from);
         for (int r = 0; r < g->size; r++) {
             payload[r] += size;
         }
     }
 }
 
-/* The job of call work->at: where every rank's call of it stands. */
-static void set_job(lsi_local_comm *c, const ls_comm_work *work)
+/* Sets up call work->at: finds the call of every rank. */
+static void set_collective(lsi_local_comm *c, const ls_comm_work *work)
 {
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
 
     for (int r = 0; r < g->size; r++) {
         c->calls[r] = &lsi_entry_of(g, r, work->sequence)->calls[work->at];
     }
-    c->job.mine = c->calls[c->base.rank];
-    c->job.piece = 0; // where a look for a piece begins
-    c->job.piece_at = 0;
+    c->coll.mine = c->calls[c->base.rank];
+    c->coll.piece = 0; // where the search for a piece begins
+    c->coll.piece_at = 0;
 }
 
 /* A task of rank r's share, if one is left: [*task] of `tasks`. */
-static bool claim(lsi_local *g, const ls_comm_work *work, int r, size_t tasks,
-                  size_t *task)
+static bool claim_task(lsi_local_group *g, const ls_comm_work *work, int r, size_t tasks,
+                       size_t *task)
 {
-    _Atomic uint64_t *next = &g->slots[r].claims[work->sequence % LSI_RING].next;
+    _Atomic uint64_t *next = &g->slots[r].claims[work->sequence % LSI_QUEUE_LENGTH].next;
     const uint64_t begin = tasks * (size_t)r / (size_t)g->size;
     const uint64_t end = tasks * ((size_t)r + 1) / (size_t)g->size;
     const uint64_t step = (uint64_t)work->step << 32;
@@ -336,7 +336,7 @@ static bool claim(lsi_local *g, const ls_comm_work *work, int r, size_t tasks,
     for (;;) {
         const uint64_t index = seen >= step ? seen - step : 0;
 
-        // A later step: this one is done long since. (An index is below 2^32.)
+        // A later step: this one is done. (An index is below 2^32.)
         if (index >= end - begin) {
             return false;
         }
@@ -350,14 +350,14 @@ static bool claim(lsi_local *g, const ls_comm_work *work, int r, size_t tasks,
 }
 
 /*
- * Does tasks until none is left: first those of this rank, whose memory is near, then
- * what the next ranks have not begun. Whoever leaves a broken group waits until nobody is
- * busy; so nobody may begin once it is broken.
+ * Runs tasks until none is left: first those of this rank, whose memory is near, then
+ * what the next ranks have not begun. A rank that leaves a broken group waits until no
+ * rank is busy, so no task may begin once the group is broken.
  */
 static void run_tasks(lsi_local_comm *c, const ls_comm_work *work, const lsi_plan *plan,
                       size_t tasks)
 {
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
     lsi_slot *slot = &g->slots[c->base.rank];
     uint64_t did = 0;
     size_t task = 0;
@@ -366,13 +366,13 @@ static void run_tasks(lsi_local_comm *c, const ls_comm_work *work, const lsi_pla
     for (int i = 0; i < g->size; i++) {
         const int r = (c->base.rank + i) % g->size;
 
-        while (!broken(g) && claim(g, work, r, tasks, &task)) {
-            plan->run(&c->job, work->phase, task, tasks);
+        while (!is_broken(g) && claim_task(g, work, r, tasks, &task)) {
+            plan->run(&c->coll, work->phase, task, tasks);
             did++;
         }
     }
     if (did > 0) {
-        _Atomic uint64_t *done = &g->stages[work->sequence % LSI_RING].done;
+        _Atomic uint64_t *done = &g->stages[work->sequence % LSI_QUEUE_LENGTH].done;
 
         c->moves++;
         if (atomic_fetch_add(done, did) + did == work->finished + tasks) {
@@ -385,17 +385,17 @@ static void run_tasks(lsi_local_comm *c, const ls_comm_work *work, const lsi_pla
 /* True when all phases of all calls are done. */
 static bool run_phases(lsi_local_comm *c, ls_comm_work *work)
 {
-    _Atomic uint64_t *done = &c->group->stages[work->sequence % LSI_RING].done;
+    _Atomic uint64_t *done = &c->group->stages[work->sequence % LSI_QUEUE_LENGTH].done;
 
     for (; work->at < work->call_count; work->at++, work->phase = 0) {
         const lsi_plan *plan;
         int phases;
 
-        set_job(c, work);
-        plan = lsi_plan_of(c->job.mine);
-        phases = plan->phases(&c->job);
+        set_collective(c, work);
+        plan = lsi_plan_of(c->coll.mine);
+        phases = plan->phases(&c->coll);
         for (; work->phase < phases; work->phase++, work->step++) {
-            const size_t tasks = plan->tasks(&c->job, work->phase);
+            const size_t tasks = plan->tasks(&c->coll, work->phase);
 
             if (atomic_load(done) < work->finished + tasks) {
                 run_tasks(c, work, plan, tasks);
@@ -416,7 +416,7 @@ static void end_mismatched(lsi_local_comm *c, uint32_t sequence)
 {
     ls_error why = LS_ERROR_INIT;
 
-    if (compare(c, sequence, &why) != LS_INVALID_ARGUMENT) {
+    if (compare_calls(c, sequence, &why) != LS_INVALID_ARGUMENT) {
         lsi_failure_set(&c->group->failure, &why, c->base.rank);
         lsi_local_wake(c->group, LSI_WANTS_ALL);
     }
@@ -424,9 +424,9 @@ static void end_mismatched(lsi_local_comm *c, uint32_t sequence)
 }
 
 /* True if the first work has ended. */
-static bool advance(lsi_local_comm *c, ls_comm_work *work)
+static bool advance_first(lsi_local_comm *c, ls_comm_work *work)
 {
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
 
     if (!work->posted) {
         return false;
@@ -440,7 +440,7 @@ static bool advance(lsi_local_comm *c, ls_comm_work *work)
         }
         work->running = true;
         c->moves++;
-        if (compare(c, work->sequence, NULL) != LS_OK) {
+        if (compare_calls(c, work->sequence, NULL) != LS_OK) {
             end_mismatched(c, work->sequence);
             return true;
         }
@@ -461,7 +461,7 @@ LSI_HOT void lsi_local_progress(lsi_local_comm *c)
         if (c->unposted != NULL) {
             publish_waiting(c);
         }
-    } while (c->first != NULL && advance(c, c->first));
+    } while (c->first != NULL && advance_first(c, c->first));
 }
 
 bool lsi_local_test(ls_comm *comm, ls_comm_work *work)
@@ -469,11 +469,11 @@ bool lsi_local_test(ls_comm *comm, ls_comm_work *work)
     lsi_local_comm *c = lsi_local_of(comm);
 
     lsi_local_progress(c);
-    if (!work->ended && lsi_work_is_mail(work)) {
-        return lsi_mail_test(c, work);
+    if (!work->ended && lsi_work_is_p2p(work)) {
+        return lsi_p2p_test(c, work);
     }
-    if (!work->ended && broken(c->group)) {
-        lsi_local_wait(comm, work); // it ends with the group's failure
+    if (!work->ended && is_broken(c->group)) {
+        lsi_local_wait(comm, work); // ends with the group's failure
     }
     return work->ended;
 }

@@ -1,126 +1,127 @@
 /*
- * A group of threads. Each rank has a slot that it alone writes to: a ring of entries,
- * one a call, which says what the rank wants and where its buffers are. A collective
- * begins when every rank's entry of the same sequence number is there; whoever looks then
- * compares them, and does as many of its tasks as the others leave.
+ * The local backend: a group of threads. Each rank has a slot that only it writes to: a
+ * queue of entries, one per call, which holds the call and the addresses of its buffers.
+ * A collective begins when every rank has posted its entry with the same sequence number;
+ * each rank that polls after that compares the entries and runs tasks until none is left.
  *
- * A rank that waits spins for a while, then sleeps on the bell of its slot, having said
- * what would wake it. Whoever makes such a thing true looks whether anybody sleeps: one
- * of the two sees the other, because both do so in a sequentially consistent order.
+ * A waiting rank spins for a while, then stores in its slot what it waits for and sleeps
+ * on the slot's bell. A rank that makes such a condition true checks for sleepers. Both
+ * use sequentially consistent order, so at least one of the two sees the other.
  */
 #ifndef LSI_LOCAL_H
 #define LSI_LOCAL_H
 #include "collective/call.h"
 
 enum {
-    LSI_RING = 16,        /* calls that a rank may be ahead of the slowest */
-    LSI_NEAR = 24,        /* bytes that share a cache line with the fingerprint */
-    LSI_LOCAL_MOST = 1024 /* ranks */
+    LSI_QUEUE_LENGTH = 16, /* calls that a rank may be ahead of the slowest */
+    LSI_NEAR = 24,         /* bytes that share a cache line with the fingerprint */
+    LSI_LOCAL_MOST = 1024  /* ranks */
 };
 
 /* What a sleeping rank waits for. */
 enum {
     LSI_WANTS_ARRIVAL = 1, /* the last rank of a collective */
     LSI_WANTS_TASKS = 2,   /* the last task of a phase */
-    LSI_WANTS_ROOM = 4,    /* in the rings of the others */
-    LSI_WANTS_MAIL = 8,
+    LSI_WANTS_ROOM = 4,    /* a free entry: a slow rank still uses the oldest */
+    LSI_WANTS_P2P = 8,
     LSI_WANTS_ALL = 15
 };
 
 typedef struct lsi_entry {
-    _Alignas(64) atomic_uint posted; /* sequence + 1: it is complete */
+    _Alignas(64) atomic_uint posted; /* sequence + 1 once the entry is complete */
     lsi_fingerprint print;
     unsigned char near[LSI_NEAR];
-    _Alignas(64) lsi_call one; /* the call, or what stands for several */
+    _Alignas(64) lsi_call one; /* the call, or a summary of a batch */
     const lsi_call *calls;     /* `one`, or an array */
-    lsi_call *owned;           /* that array, freed when the entry is used again */
+    lsi_call *owned;           /* that array, freed when the entry is reused */
     _Alignas(64) unsigned char far[LSI_INLINE_MOST];
 } lsi_entry;
 
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): it keeps cache lines apart
 typedef struct lsi_slot {
-    _Alignas(64) atomic_uint finished; /* calls that this rank is through with */
-    atomic_int last_kind;              /* of the last call, for those who wait for it */
+    _Alignas(64) atomic_uint finished; /* calls that this rank has finished */
+    atomic_int last_kind; /* of the last call, for messages of waiting ranks */
     _Atomic(const char *) last_file;
     atomic_int last_line;
 
     _Alignas(64) lsi_word bell;
-    atomic_uint wants; /* nothing: awake */
+    atomic_uint wants; /* LSI_WANTS_...; 0: awake */
 
-    _Alignas(64) atomic_bool busy; /* touches buffers of others just now */
+    _Alignas(64) atomic_bool busy; /* reads or writes buffers of other ranks now */
     atomic_bool gone;              /* its handle was released */
 
     struct {
         _Alignas(64) _Atomic uint64_t next; /* step << 32 | the next task of its share */
-    } claims[LSI_RING];
-    lsi_entry ring[LSI_RING];
+    } claims[LSI_QUEUE_LENGTH];
+    lsi_entry queue[LSI_QUEUE_LENGTH];
 } lsi_slot;
 
-enum { LSI_MAIL_QUEUES = 32 };
+enum { LSI_P2P_QUEUES = 32 };
 
-/* Sends or receives between one rank and some others, the oldest first. */
-typedef struct lsi_mail_queue {
+/* Sends or receives that are not matched yet, the oldest first. */
+typedef struct lsi_p2p_queue {
     ls_comm_work *first, *last;
-} lsi_mail_queue;
+} lsi_p2p_queue;
 
 /*
- * Sends to one rank, and its receives, that have not found their other half: a queue for
- * each sender's rank, counted round, so that a search sees few that do not match.
+ * Sends to one rank, and its receives, that are not matched yet. The queue is chosen by
+ * the sender's rank modulo their number, so that a search sees few that do not match.
  */
-typedef struct lsi_mailbox {
+typedef struct lsi_p2p_inbox {
     lsi_mutex lock;
-    bool used; /* something has waited here since it was cleared */
-    lsi_mail_queue sends[LSI_MAIL_QUEUES], receives[LSI_MAIL_QUEUES];
-} lsi_mailbox;
+    bool used; /* not empty at some time since it was cleared */
+    lsi_p2p_queue sends[LSI_P2P_QUEUES], receives[LSI_P2P_QUEUES];
+} lsi_p2p_inbox;
 
 typedef struct lsi_local_comm lsi_local_comm;
 
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): it keeps cache lines apart
-typedef struct lsi_local {
+typedef struct lsi_local_group {
     atomic_int refs; /* handles */
     int size;
     uint32_t id;
     int64_t timeout_ms;
     int spin_us; /* as in the options, for groups that are split off */
     int64_t spin_ns;
-    bool crowded; /* more ranks than cores: give the core away instead of spinning */
+    bool crowded; /* more ranks than cores: yield the core instead of spinning */
     lsi_failure failure;
     lsi_slot *slots;
-    lsi_mailbox *boxes;
-    lsi_local_comm **handles;  /* NULL: released */
-    struct lsi_local *orphans; /* groups whose split failed, guarded by failure.lock */
-    struct lsi_local *sibling;
+    lsi_p2p_inbox *inboxes;
+    lsi_local_comm **handles; /* NULL: released */
+    struct lsi_local_group
+        *orphans; /* groups whose split failed, guarded by failure.lock */
+    struct lsi_local_group *sibling;
     struct {
         _Alignas(64) _Atomic uint64_t done; /* tasks of all phases so far */
-    } stages[LSI_RING];
+    } stages[LSI_QUEUE_LENGTH];
     _Alignas(64) atomic_uint sleepers;
-} lsi_local;
+} lsi_local_group;
 
 struct lsi_local_comm {
     ls_comm base;
-    lsi_local *group;
+    lsi_local_group *group;
     uint32_t next;              /* sequence number of the next collective */
     uint32_t room;              /* every rank has finished this many, at least */
     ls_comm_work *first, *last; /* collectives that have not ended, in order */
-    ls_comm_work *unposted;     /* the first of them that found no room */
-    uint64_t moves;             /* how often anything moved */
-    lsi_job job;                /* of the first */
-    const lsi_call **calls;     /* what the job refers to */
-    atomic_bool taken;          /* somebody has this handle */
+    ls_comm_work *unposted;     /* the first of them that has no entry yet */
+    uint64_t moves;             /* counts every step of progress */
+    lsi_collective coll;        /* of the first */
+    const lsi_call **calls;     /* what `coll` refers to */
+    atomic_bool taken;          /* a rank owns this handle */
 };
 
 extern const lsi_backend lsi_backend_local;
 
 ls_status lsi_local_create(int ranks, const ls_comm_local_options *opts, uint32_t id,
-                           ls_comm **out, lsi_local **group, ls_error *err);
+                           ls_comm **out, lsi_local_group **group, ls_error *err);
 
-/* Leaves a group whose split failed to `parent`: handles that nobody took end with it. */
-void lsi_local_adopt(lsi_local *parent, lsi_local *orphan);
+/* Hands a group whose split failed to `parent`: handles not taken end with `parent`. */
+void lsi_local_adopt(lsi_local_group *parent, lsi_local_group *orphan);
 
-/* Wakes the sleepers that want any of `what`. */
-void lsi_local_wake(lsi_local *group, unsigned what);
+/* Wakes the sleeping ranks that wait for any of `what`. */
+void lsi_local_wake(lsi_local_group *group, unsigned what);
 
-/* Moves the collectives of this rank on as far as they go without waiting. */
+/* Advances the collectives of this rank as far as possible without waiting. */
 void lsi_local_progress(lsi_local_comm *c);
 
 /* Entries of the backend: see lsi_backend. */
@@ -130,19 +131,19 @@ bool lsi_local_test(ls_comm *comm, ls_comm_work *work);
 /* Blocks until `work` has ended. */
 void lsi_local_wait(ls_comm *comm, ls_comm_work *work);
 
-void lsi_mail_post(lsi_local_comm *c, ls_comm_work *work);
-bool lsi_mail_test(lsi_local_comm *c, ls_comm_work *work);
+void lsi_p2p_post(lsi_local_comm *c, ls_comm_work *work);
+bool lsi_p2p_test(lsi_local_comm *c, ls_comm_work *work);
 
-/* Ends what waits in the box, whose group is reset; no rank is inside a call. */
-void lsi_mail_clear(lsi_mailbox *box, const ls_error *why);
+/* Ends all works in the inbox of a group that is reset; no rank is inside a call. */
+void lsi_p2p_clear(lsi_p2p_inbox *inbox, const ls_error *why);
 
-/* Takes a send or receive back after a failure, which `why` is. */
-void lsi_mail_withdraw(lsi_local_comm *c, ls_comm_work *work, const ls_error *why);
+/* Removes a send or receive after the failure `why`, and ends it. */
+void lsi_p2p_withdraw(lsi_local_comm *c, ls_comm_work *work, const ls_error *why);
 
-ls_status lsi_local_split(ls_comm *comm, int colour, int key, lsi_comm_place place,
+ls_status lsi_local_split(ls_comm *comm, int colour, int key, lsi_comm_site site,
                           ls_comm **out, ls_error *err);
 
-static inline bool lsi_work_is_mail(const ls_comm_work *work)
+static inline bool lsi_work_is_p2p(const ls_comm_work *work)
 {
     return work->calls[0].kind == LSI_CALL_SEND || work->calls[0].kind == LSI_CALL_RECV;
 }
@@ -152,8 +153,8 @@ static inline lsi_local_comm *lsi_local_of(ls_comm *comm)
     return (lsi_local_comm *)(void *)comm;
 }
 
-static inline lsi_entry *lsi_entry_of(lsi_local *group, int rank, uint32_t sequence)
+static inline lsi_entry *lsi_entry_of(lsi_local_group *group, int rank, uint32_t sequence)
 {
-    return &group->slots[rank].ring[sequence % LSI_RING];
+    return &group->slots[rank].queue[sequence % LSI_QUEUE_LENGTH];
 }
 #endif

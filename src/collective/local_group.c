@@ -1,7 +1,7 @@
-/* Local groups: how they are made, broken, reset and let go. */
+/* Local groups: how they are created, broken, reset and released. */
 #include "collective/local.h"
 
-static void fail(ls_comm *comm, const ls_error *why)
+static void fail_local(ls_comm *comm, const ls_error *why)
 {
     lsi_local_comm *c = lsi_local_of(comm);
 
@@ -14,10 +14,10 @@ static bool is_broken(ls_comm *comm, ls_error *why)
     return lsi_failure_get(&lsi_local_of(comm)->group->failure, why);
 }
 
-static void destroy(ls_comm *comm);
-static void release_group(lsi_local *g);
+static void destroy_handle(ls_comm *comm);
+static void release_group(lsi_local_group *g);
 
-void lsi_local_adopt(lsi_local *parent, lsi_local *orphan)
+void lsi_local_adopt(lsi_local_group *parent, lsi_local_group *orphan)
 {
     lsi_mutex_lock(&parent->failure.lock);
     orphan->sibling = parent->orphans;
@@ -25,18 +25,18 @@ void lsi_local_adopt(lsi_local *parent, lsi_local *orphan)
     lsi_mutex_unlock(&parent->failure.lock);
 }
 
-static void destroy_orphans(lsi_local *orphan)
+static void destroy_orphans(lsi_local_group *orphan)
 {
     while (orphan != NULL) {
-        lsi_local *next = orphan->sibling;
+        lsi_local_group *next = orphan->sibling;
         const int size = orphan->size;
 
-        (void)atomic_fetch_add(&orphan->refs, 1); // until all handles were looked at
+        (void)atomic_fetch_add(&orphan->refs, 1); // until all handles were visited
         for (int r = 0; r < size; r++) {
             lsi_local_comm *c = orphan->handles[r];
 
             if (c != NULL && !atomic_load(&c->taken)) {
-                destroy(&c->base);
+                destroy_handle(&c->base);
             }
         }
         release_group(orphan);
@@ -44,21 +44,21 @@ static void destroy_orphans(lsi_local *orphan)
     }
 }
 
-static void destroy_group(lsi_local *g)
+static void destroy_group(lsi_local_group *g)
 {
     destroy_orphans(g->orphans);
     for (int r = 0; g->slots != NULL && r < g->size; r++) {
         lsi_word_destroy(&g->slots[r].bell);
-        for (int i = 0; i < LSI_RING; i++) {
-            lsi_free(g->slots[r].ring[i].owned);
+        for (int i = 0; i < LSI_QUEUE_LENGTH; i++) {
+            lsi_free(g->slots[r].queue[i].owned);
         }
     }
-    for (int r = 0; g->boxes != NULL && r < g->size; r++) {
-        lsi_mutex_destroy(&g->boxes[r].lock);
+    for (int r = 0; g->inboxes != NULL && r < g->size; r++) {
+        lsi_mutex_destroy(&g->inboxes[r].lock);
     }
     lsi_failure_destroy(&g->failure);
     lsi_free(g->slots);
-    lsi_free(g->boxes);
+    lsi_free(g->inboxes);
     lsi_free((void *)g->handles);
     lsi_free(g);
 }
@@ -67,39 +67,39 @@ static void free_handle(lsi_local_comm *c)
 {
     if (c != NULL) {
         lsi_free((void *)c->calls);
-        lsi_free((void *)c->job.from);
-        lsi_free((void *)c->job.to);
-        lsi_free(c->job.wide);
+        lsi_free((void *)c->coll.from);
+        lsi_free((void *)c->coll.to);
+        lsi_free(c->coll.wide);
         lsi_free(c);
     }
 }
 
-static void release_group(lsi_local *g)
+static void release_group(lsi_local_group *g)
 {
     if (atomic_fetch_sub(&g->refs, 1) == 1) {
         destroy_group(g);
     }
 }
 
-static void destroy(ls_comm *comm)
+static void destroy_handle(ls_comm *comm)
 {
     lsi_local_comm *c = lsi_local_of(comm);
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
 
     g->handles[comm->rank] = NULL;
     free_handle(c);
     release_group(g);
 }
 
-/* Nothing of this rank is left behind in the group when its handle goes. */
-static void leave(ls_comm *comm)
+/* Releases a handle: other ranks learn that this rank is gone. */
+static void leave_group(ls_comm *comm)
 {
     lsi_local_comm *c = lsi_local_of(comm);
     lsi_slot *slot = &c->group->slots[comm->rank];
 
     atomic_store(&slot->gone, true);
     lsi_local_wake(c->group, LSI_WANTS_ALL);
-    destroy(comm);
+    destroy_handle(comm);
 }
 
 const lsi_backend lsi_backend_local = {
@@ -107,13 +107,13 @@ const lsi_backend lsi_backend_local = {
     .post = lsi_local_post,
     .test = lsi_local_test,
     .wait = lsi_local_wait,
-    .fail = fail,
+    .fail = fail_local,
     .broken = is_broken,
     .split = lsi_local_split,
-    .destroy = leave,
+    .destroy = leave_group,
 };
 
-static lsi_local_comm *make_handle(lsi_local *g, int rank)
+static lsi_local_comm *make_handle(lsi_local_group *g, int rank)
 {
     lsi_local_comm *c = lsi_alloc(1, sizeof *c);
     const size_t n = (size_t)g->size;
@@ -127,21 +127,21 @@ static lsi_local_comm *make_handle(lsi_local *g, int rank)
     c->base.timeout_ms = g->timeout_ms;
     c->group = g;
     c->calls = (const lsi_call **)lsi_alloc(n, sizeof(void *));
-    c->job.from = (const void **)lsi_alloc(n, sizeof *c->job.from);
-    c->job.to = (void **)lsi_alloc(n, sizeof *c->job.to);
-    c->job.wide = lsi_alloc(n, sizeof *c->job.wide);
-    c->job.ranks = g->size;
-    c->job.calls = c->calls;
-    if (c->calls == NULL || c->job.from == NULL || c->job.to == NULL ||
-        c->job.wide == NULL) {
+    c->coll.from = (const void **)lsi_alloc(n, sizeof *c->coll.from);
+    c->coll.to = (void **)lsi_alloc(n, sizeof *c->coll.to);
+    c->coll.wide = lsi_alloc(n, sizeof *c->coll.wide);
+    c->coll.ranks = g->size;
+    c->coll.calls = c->calls;
+    if (c->calls == NULL || c->coll.from == NULL || c->coll.to == NULL ||
+        c->coll.wide == NULL) {
         free_handle(c);
         return NULL;
     }
     return c;
 }
 
-/* How long to spin: with more ranks than cores the core is given away meanwhile. */
-static void set_patience(lsi_local *g, int spin_us)
+/* How long to spin: with more ranks than cores a waiting rank yields its core. */
+static void set_spin_time(lsi_local_group *g, int spin_us)
 {
     const int cores = LSI_MIN(lsi_affinity_get(NULL, 0), lsi_cpu_quota());
 
@@ -153,9 +153,10 @@ static void set_patience(lsi_local *g, int spin_us)
     }
 }
 
-static lsi_local *make_group(int ranks, const ls_comm_local_options *opts, uint32_t id)
+static lsi_local_group *make_group(int ranks, const ls_comm_local_options *opts,
+                                   uint32_t id)
 {
-    lsi_local *g = lsi_alloc_aligned(sizeof *g, 64);
+    lsi_local_group *g = lsi_alloc_aligned(sizeof *g, 64);
     const size_t n = (size_t)ranks;
 
     if (g == NULL) {
@@ -165,10 +166,10 @@ static lsi_local *make_group(int ranks, const ls_comm_local_options *opts, uint3
     g->size = ranks;
     g->id = id;
     g->timeout_ms = opts->timeout_ms == 0 ? lsi_comm_timeout_setting() : opts->timeout_ms;
-    set_patience(g, opts->spin_us);
+    set_spin_time(g, opts->spin_us);
     lsi_failure_init(&g->failure);
     g->slots = lsi_alloc_aligned(n * sizeof *g->slots, 64);
-    g->boxes = lsi_alloc(n, sizeof *g->boxes);
+    g->inboxes = lsi_alloc(n, sizeof *g->inboxes);
     g->handles = (lsi_local_comm **)lsi_alloc(n, sizeof(void *));
     if (g->slots != NULL) {
         memset((void *)g->slots, 0, n * sizeof *g->slots);
@@ -176,10 +177,10 @@ static lsi_local *make_group(int ranks, const ls_comm_local_options *opts, uint3
             lsi_word_init(&g->slots[r].bell, 0);
         }
     }
-    for (int r = 0; g->boxes != NULL && r < ranks; r++) {
-        lsi_mutex_init(&g->boxes[r].lock);
+    for (int r = 0; g->inboxes != NULL && r < ranks; r++) {
+        lsi_mutex_init(&g->inboxes[r].lock);
     }
-    if (g->slots == NULL || g->boxes == NULL || g->handles == NULL) {
+    if (g->slots == NULL || g->inboxes == NULL || g->handles == NULL) {
         destroy_group(g);
         return NULL;
     }
@@ -187,9 +188,9 @@ static lsi_local *make_group(int ranks, const ls_comm_local_options *opts, uint3
 }
 
 ls_status lsi_local_create(int ranks, const ls_comm_local_options *opts, uint32_t id,
-                           ls_comm **out, lsi_local **group, ls_error *err)
+                           ls_comm **out, lsi_local_group **group, ls_error *err)
 {
-    lsi_local *g = make_group(ranks, opts, id);
+    lsi_local_group *g = make_group(ranks, opts, id);
 
     if (g == NULL) {
         return lsi_fail_memory(err, "a group of threads",
@@ -221,14 +222,12 @@ ls_status ls_comm_local(int ranks, const ls_comm_local_options *opts, ls_comm **
     ls_comm_local_options o = LS_COMM_LOCAL_OPTIONS_INIT;
 
     if (out == NULL) {
-        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "ls_comm_local: there is no place for the handles (out is NULL)");
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "ls_comm_local: out is NULL");
     }
     if (ranks < 1 || ranks > LSI_LOCAL_MOST) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "a group of %d ranks: threads of a process form groups of 1 to "
-                        "%d",
-                        ranks, LSI_LOCAL_MOST);
+                        "ls_comm_local: a group has 1 to %d ranks, got %d",
+                        LSI_LOCAL_MOST, ranks);
     }
     if (opts != NULL) {
         if (opts->struct_size < sizeof opts->struct_size) {
@@ -242,7 +241,7 @@ ls_status ls_comm_local(int ranks, const ls_comm_local_options *opts, ls_comm **
     return lsi_local_create(ranks, &o, 1, out, NULL, err);
 }
 
-/* Works that were under way end with the failure that broke the group, if any did. */
+/* Works that have not ended end with the failure `why`. */
 static void reset_handle(lsi_local_comm *c, const ls_error *why)
 {
     while (c->first != NULL) {
@@ -259,7 +258,7 @@ static void reset_handle(lsi_local_comm *c, const ls_error *why)
 
 void lsi_comm_local_reset(ls_comm *comm)
 {
-    lsi_local *g = lsi_local_of(comm)->group;
+    lsi_local_group *g = lsi_local_of(comm)->group;
     ls_error why = LS_ERROR_INIT;
 
     LSI_ASSERT(comm->backend == &lsi_backend_local);
@@ -272,10 +271,10 @@ void lsi_comm_local_reset(ls_comm *comm)
         if (g->handles[r] != NULL) {
             reset_handle(g->handles[r], &why);
         }
-        lsi_mail_clear(&g->boxes[r], &why);
+        lsi_p2p_clear(&g->inboxes[r], &why);
         atomic_store(&slot->finished, 0);
-        for (int i = 0; i < LSI_RING; i++) {
-            atomic_store(&slot->ring[i].posted, 0);
+        for (int i = 0; i < LSI_QUEUE_LENGTH; i++) {
+            atomic_store(&slot->queue[i].posted, 0);
         }
     }
     lsi_failure_forget(&g->failure);

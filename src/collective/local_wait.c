@@ -1,7 +1,7 @@
 /*
- * How a rank of a local group waits: it spins, then sleeps; names whoever is late; gives
- * up at its deadline; and leaves a broken group without pulling memory from under those
- * who still read it.
+ * How a rank of a local group waits: it spins, then sleeps; logs which rank is late;
+ * fails at its deadline; and leaves a broken group only when no other rank uses its
+ * buffers.
  */
 #include "collective/local.h"
 
@@ -12,45 +12,45 @@
 #define LATE_NS ((int64_t)2000 * NS_PER_MS)
 
 enum {
-    QUICK_LOOKS = 16,   // without a pause: whoever is in step comes within these
-    LOOKS_A_CLOCK = 64, // the clock costs as much as some pauses
-    YIELDS_A_CLOCK = 4
+    QUICK_POLLS = 16,     // without a pause: ranks in step arrive within these
+    POLLS_PER_CLOCK = 64, // reading the clock costs as much as some pauses
+    YIELDS_PER_CLOCK = 4
 };
 
-/* One wait. The clock is not asked before the first looks were in vain. */
-struct patience {
+/* One wait. The clock is not read before the first polls have failed. */
+struct waiter {
     lsi_local_comm *c;
     ls_comm_work *work;
-    int looks;
-    int64_t began; // 0: the clock was not asked yet
+    int polls;
+    int64_t began; // 0: the clock was not read yet
     int64_t spin_until;
     lsi_deadline deadline;
-    bool told;
+    bool warned;
 };
 
-static bool ended(lsi_local_comm *c, ls_comm_work *work)
+static bool poll_work(lsi_local_comm *c, ls_comm_work *work)
 {
     lsi_local_progress(c);
-    return work->ended || (lsi_work_is_mail(work) && lsi_mail_test(c, work));
+    return work->ended || (lsi_work_is_p2p(work) && lsi_p2p_test(c, work));
 }
 
-/* The call that this rank waits in: its first collective, if it is not mail. */
-static const lsi_call *waiting_call(const struct patience *p)
+/* The call that this rank waits in: its first collective, or a send or receive. */
+static const lsi_call *waiting_call(const struct waiter *p)
 {
     const ls_comm_work *work =
-        lsi_work_is_mail(p->work) || p->c->first == NULL ? p->work : p->c->first;
+        lsi_work_is_p2p(p->work) || p->c->first == NULL ? p->work : p->c->first;
 
     return work->owns_calls ? &work->one : &work->calls[0];
 }
 
-/* Whom this rank waits for; -1: nobody in particular. */
-static int culprit(const struct patience *p)
+/* The rank that this one waits for; -1: not known. */
+static int late_rank(const struct waiter *p)
 {
     lsi_local_comm *c = p->c;
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
     const ls_comm_work *work = c->first;
 
-    if (work == NULL || lsi_work_is_mail(p->work)) {
+    if (work == NULL || lsi_work_is_p2p(p->work)) {
         return p->work->calls[0].peer;
     }
     if (work->posted && !work->running) {
@@ -60,7 +60,7 @@ static int culprit(const struct patience *p)
         const bool holds_up =
             work->posted
                 ? r != c->base.rank && atomic_load(&g->slots[r].busy)
-                : work->sequence - atomic_load(&g->slots[r].finished) >= LSI_RING;
+                : work->sequence - atomic_load(&g->slots[r].finished) >= LSI_QUEUE_LENGTH;
 
         if (holds_up) {
             return r;
@@ -70,13 +70,13 @@ static int culprit(const struct patience *p)
 }
 
 /* "rank 1, last seen in all_reduce at train.c:40" */
-static void describe(lsi_local *g, int rank, char *out, size_t size)
+static void describe_rank(lsi_local_group *g, int rank, char *out, size_t size)
 {
     lsi_slot *slot;
     const char *file;
 
     if (rank < 0) {
-        (void)snprintf(out, size, "the others");
+        (void)snprintf(out, size, "the other ranks");
         return;
     }
     slot = &g->slots[rank];
@@ -88,155 +88,155 @@ static void describe(lsi_local *g, int rank, char *out, size_t size)
                        lsi_call_name((lsi_call_kind)atomic_load(&slot->last_kind)), file,
                        atomic_load(&slot->last_line));
     } else {
-        (void)snprintf(out, size, "rank %d, which has made no call with a known place",
+        (void)snprintf(out, size, "rank %d, which has made no call with a known site",
                        rank);
     }
 }
 
-static void name_late(const struct patience *p, int64_t now)
+static void warn_late(const struct waiter *p, int64_t now)
 {
     const lsi_call *call = waiting_call(p);
     char who[256];
 
-    describe(p->c->group, culprit(p), who, sizeof who);
+    describe_rank(p->c->group, late_rank(p), who, sizeof who);
     lsi_log(LS_LOG_WARNING, "rank %d of %d: %s at %.160s:%d has waited %.1f s for %s",
             p->c->base.rank, p->c->base.size, lsi_call_title(call),
-            call->place.file != NULL ? call->place.file : "?", call->place.line,
+            call->site.file != NULL ? call->site.file : "?", call->site.line,
             (double)(now - p->began) * 1e-9, who);
 }
 
-static void expire(const struct patience *p, int64_t now)
+static void fail_at_deadline(const struct waiter *p, int64_t now)
 {
     const lsi_call *call = waiting_call(p);
-    const int late = culprit(p);
+    const int late = late_rank(p);
     ls_error why = LS_ERROR_INIT;
     char who[256];
 
-    describe(p->c->group, late, who, sizeof who);
+    describe_rank(p->c->group, late, who, sizeof who);
     (void)lsi_fail(&why, LS_DEADLINE_EXCEEDED, late,
                    "%s of rank %d at %.100s:%d has waited %" PRId64
                    " ms for %s; the timeout is set by the options or "
                    "LS_COMM_TIMEOUT_MS",
                    lsi_call_title(call), p->c->base.rank,
-                   call->place.file != NULL ? call->place.file : "?", call->place.line,
+                   call->site.file != NULL ? call->site.file : "?", call->site.line,
                    (now - p->began) / NS_PER_MS, who);
     p->c->base.backend->fail(&p->c->base, &why);
 }
 
-static bool is_gone(const lsi_local *g, int rank)
+static bool is_gone(const lsi_local_group *g, int rank)
 {
     return rank >= 0 && atomic_load(&g->slots[rank].gone);
 }
 
-/* A rank whose handle was released never comes. */
-static void check_gone(const struct patience *p)
+/* Fails if the rank waited for has released its handle. */
+static void check_gone(const struct waiter *p)
 {
-    const int late = culprit(p);
+    const int late = late_rank(p);
     ls_error why = LS_ERROR_INIT;
     const lsi_call *call;
 
     if (!is_gone(p->c->group, late)) {
         return;
     }
-    if (ended(p->c, p->work) || culprit(p) != late) {
-        return; // it came before it went
+    if (poll_work(p->c, p->work) || late_rank(p) != late) {
+        return; // it posted the call before its handle was released
     }
     call = waiting_call(p);
     (void)lsi_fail(&why, LS_UNAVAILABLE, late,
                    "rank %d is gone: its handle was released, and %s of rank %d at "
                    "%.160s:%d needs it",
                    late, lsi_call_title(call), p->c->base.rank,
-                   call->place.file != NULL ? call->place.file : "?", call->place.line);
+                   call->site.file != NULL ? call->site.file : "?", call->site.line);
     p->c->base.backend->fail(&p->c->base, &why);
 }
 
-static unsigned wants(const struct patience *p)
+static unsigned wants(const struct waiter *p)
 {
     const ls_comm_work *first = p->c->first;
-    unsigned what = lsi_work_is_mail(p->work) ? LSI_WANTS_MAIL : 0;
+    unsigned what = lsi_work_is_p2p(p->work) ? LSI_WANTS_P2P : 0;
 
     if (first != NULL) {
         what |= !first->posted    ? LSI_WANTS_ROOM
                 : !first->running ? LSI_WANTS_ARRIVAL
                                   : LSI_WANTS_TASKS;
-        // A later one may be waiting for room behind it.
+        // A later work may wait for a free entry.
         what |= p->c->unposted != NULL ? LSI_WANTS_ROOM : 0;
     }
     return what;
 }
 
 /*
- * Sleeps until the bell rings or `until`. What is wanted is said before the last look: so
- * whoever makes it true after that look rings.
+ * Sleeps until the bell is rung or until `until`. `wants` is stored before the last poll,
+ * so a rank that makes it true after that poll sees it and rings.
  */
-static void park(struct patience *p, lsi_deadline until)
+static void sleep_wait(struct waiter *p, lsi_deadline until)
 {
-    lsi_local *g = p->c->group;
+    lsi_local_group *g = p->c->group;
     lsi_slot *slot = &g->slots[p->c->base.rank];
     const unsigned bell = lsi_word_get(&slot->bell);
     const uint64_t moves = p->c->moves;
 
     atomic_store(&slot->wants, wants(p));
     (void)atomic_fetch_add(&g->sleepers, 1);
-    if (!ended(p->c, p->work) && p->c->moves == moves && !atomic_load(&g->failure.set) &&
-        !is_gone(g, culprit(p))) {
+    if (!poll_work(p->c, p->work) && p->c->moves == moves &&
+        !atomic_load(&g->failure.set) && !is_gone(g, late_rank(p))) {
         lsi_word_sleep(&slot->bell, bell, until);
     }
     (void)atomic_fetch_sub(&g->sleepers, 1);
     atomic_store(&slot->wants, 0);
 }
 
-static void begin(struct patience *p)
+static void begin_wait(struct waiter *p)
 {
     p->began = lsi_now_ns();
     p->spin_until = p->began + p->c->group->spin_ns;
     p->deadline = lsi_comm_deadline(&p->c->base, p->work);
 }
 
-/* After a look in vain. */
-static void rest(struct patience *p)
+/* After a poll that found nothing. */
+static void pause_wait(struct waiter *p)
 {
-    lsi_local *g = p->c->group;
+    lsi_local_group *g = p->c->group;
     int64_t now;
 
     if (g->spin_ns > 0) {
         if (g->crowded) {
             lsi_yield();
-        } else if (p->looks >= QUICK_LOOKS) {
+        } else if (p->polls >= QUICK_POLLS) {
             lsi_pause();
         }
-        if (++p->looks % (g->crowded ? YIELDS_A_CLOCK : LOOKS_A_CLOCK) != 0) {
+        if (++p->polls % (g->crowded ? YIELDS_PER_CLOCK : POLLS_PER_CLOCK) != 0) {
             return;
         }
     }
     if (p->began == 0) {
-        begin(p);
+        begin_wait(p);
     }
     now = lsi_now_ns();
     if (now < p->spin_until) {
         return;
     }
     check_gone(p);
-    if (!p->told && now - p->began >= LATE_NS) {
-        p->told = true;
-        name_late(p, now);
+    if (!p->warned && now - p->began >= LATE_NS) {
+        p->warned = true;
+        warn_late(p, now);
     }
     if (now >= p->deadline) {
-        expire(p, now);
+        fail_at_deadline(p, now);
         return;
     }
-    park(p, p->told ? p->deadline : LSI_MIN(p->deadline, p->began + LATE_NS));
-    p->spin_until = lsi_now_ns() + g->spin_ns; // what woke us is seldom alone
+    sleep_wait(p, p->warned ? p->deadline : LSI_MIN(p->deadline, p->began + LATE_NS));
+    p->spin_until = lsi_now_ns() + g->spin_ns; // more progress often follows a wake-up
 }
 
 /*
- * The group is broken. What everybody had done all the same is kept: a rank may leave
- * after its last call while others are still on their way out of it. The rest ends with
- * the group's failure, once nobody is busy with our buffers.
+ * The group is broken. Calls that all ranks have completed still succeed: a rank may
+ * leave after its last call while others are still returning from it. The other works end
+ * with the group's failure, once no rank uses this rank's buffers.
  */
-static void give_up(lsi_local_comm *c, ls_comm_work *work)
+static void leave_broken(lsi_local_comm *c, ls_comm_work *work)
 {
-    lsi_local *g = c->group;
+    lsi_local_group *g = c->group;
     ls_error why = LS_ERROR_INIT;
 
     for (int r = 0; r < g->size; r++) {
@@ -255,19 +255,19 @@ static void give_up(lsi_local_comm *c, ls_comm_work *work)
     c->unposted = NULL;
     c->moves++;
     if (!work->ended) {
-        lsi_mail_withdraw(c, work, &why);
+        lsi_p2p_withdraw(c, work, &why);
     }
 }
 
 LSI_HOT void lsi_local_wait(ls_comm *comm, ls_comm_work *work)
 {
-    struct patience p = {.c = lsi_local_of(comm), .work = work};
+    struct waiter p = {.c = lsi_local_of(comm), .work = work};
 
-    while (!ended(p.c, work)) {
+    while (!poll_work(p.c, work)) {
         if (atomic_load(&p.c->group->failure.set)) {
-            give_up(p.c, work);
+            leave_broken(p.c, work);
             return;
         }
-        rest(&p);
+        pause_wait(&p);
     }
 }

@@ -1,4 +1,4 @@
-/* A group of one: every operation is a copy, done when it is called. */
+/* The backend of a group with one rank: every call is a copy, done at once. */
 #include "collective/call.h"
 
 struct self {
@@ -11,14 +11,14 @@ static struct self *self_of(ls_comm *comm)
     return (struct self *)(void *)comm;
 }
 
-static void copy(const lsi_call *call, void *to, const void *from, size_t count)
+static void copy_elements(const lsi_call *call, void *to, const void *from, size_t count)
 {
     if (count > 0 && to != from) {
         memmove(to, from, count * lsi_call_size(call));
     }
 }
 
-static void run(const lsi_call *call)
+static void run_alone(const lsi_call *call)
 {
     if (call->kind == LSI_CALL_MEET) {
         if (call->to != NULL) {
@@ -26,52 +26,54 @@ static void run(const lsi_call *call)
         }
     } else if (call->piece_count > 0) {
         for (size_t i = 0; i < call->piece_count; i++) {
-            copy(call, call->pieces[i].to, call->pieces[i].from, call->pieces[i].count);
+            copy_elements(call, call->pieces[i].to, call->pieces[i].from,
+                          call->pieces[i].count);
         }
     } else {
-        copy(call, call->to, call->from, call->count); // the counts' sum, if uneven
+        copy_elements(call, call->to, call->from,
+                      call->count); // the counts' sum, if uneven
     }
 }
 
-static ls_status post(ls_comm *comm, ls_comm_work *work, ls_error *err)
+static ls_status post_self(ls_comm *comm, ls_comm_work *work, ls_error *err)
 {
     (void)comm;
     (void)err;
     for (size_t i = 0; i < work->call_count; i++) {
-        run(&work->calls[i]);
+        run_alone(&work->calls[i]);
     }
     lsi_work_end(work, NULL);
     return LS_OK;
 }
 
-static bool test(ls_comm *comm, ls_comm_work *work)
+static bool test_self(ls_comm *comm, ls_comm_work *work)
 {
     (void)comm;
     return work->ended;
 }
 
-static void wait(ls_comm *comm, ls_comm_work *work)
+static void wait_self(ls_comm *comm, ls_comm_work *work)
 {
     (void)comm;
     LSI_ASSERT(work->ended);
 }
 
-static void fail(ls_comm *comm, const ls_error *why)
+static void fail_self(ls_comm *comm, const ls_error *why)
 {
     lsi_failure_set(&self_of(comm)->failure, why, 0);
 }
 
-static bool broken(ls_comm *comm, ls_error *why)
+static bool broken_self(ls_comm *comm, ls_error *why)
 {
     return lsi_failure_get(&self_of(comm)->failure, why);
 }
 
-static ls_status split(ls_comm *comm, int colour, int key, lsi_comm_place place,
-                       ls_comm **out, ls_error *err)
+static ls_status split_self(ls_comm *comm, int colour, int key, lsi_comm_site site,
+                            ls_comm **out, ls_error *err)
 {
     (void)comm;
     (void)key;
-    (void)place;
+    (void)site;
     if (colour < 0) {
         *out = NULL;
         return LS_OK;
@@ -79,7 +81,7 @@ static ls_status split(ls_comm *comm, int colour, int key, lsi_comm_place place,
     return ls_comm_self(out, err);
 }
 
-static void destroy(ls_comm *comm)
+static void destroy_self(ls_comm *comm)
 {
     lsi_failure_destroy(&self_of(comm)->failure);
     lsi_free(comm);
@@ -87,13 +89,13 @@ static void destroy(ls_comm *comm)
 
 static const lsi_backend backend = {
     .name = "self",
-    .post = post,
-    .test = test,
-    .wait = wait,
-    .fail = fail,
-    .broken = broken,
-    .split = split,
-    .destroy = destroy,
+    .post = post_self,
+    .test = test_self,
+    .wait = wait_self,
+    .fail = fail_self,
+    .broken = broken_self,
+    .split = split_self,
+    .destroy = destroy_self,
 };
 
 ls_status ls_comm_self(ls_comm **out, ls_error *err)
@@ -101,8 +103,7 @@ ls_status ls_comm_self(ls_comm **out, ls_error *err)
     struct self *self;
 
     if (out == NULL) {
-        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "ls_comm_self: there is no place for the handle (out is NULL)");
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "ls_comm_self: out is NULL");
     }
     self = lsi_alloc(1, sizeof *self);
     if (self == NULL) {

@@ -1,8 +1,8 @@
 /*
- * The tree, level by level: at level l, rank r takes what rank r + 2^l has, for every r
- * that is a multiple of 2^(l+1). Then the sum goes down the broadcast tree of the
- * specification. Each rank talks to a few others only, but most of them are idle at every
- * level: right between far places, wrong where everybody sees all memory.
+ * The tree algorithm: at level l, rank r adds what rank r + 2^l has, for every r that is
+ * a multiple of 2^(l+1). Then the sum goes down the broadcast tree of the specification.
+ * Each rank reads from a few others only, but most are idle at every level: right where
+ * links are slow, wrong where every rank can read all memory.
  */
 #include "collective/call.h"
 
@@ -89,9 +89,9 @@ static int deepest(int size, int source)
 }
 
 /* Shares that the elements of one transfer are cut into. */
-static size_t shares_of(const lsi_job *job, size_t total)
+static size_t shares_of(const lsi_collective *coll, size_t total)
 {
-    return LSI_MAX(total * lsi_call_size(job->mine) / LSI_TASK_BYTES, 1);
+    return LSI_MAX(total * lsi_call_size(coll->mine) / LSI_TASK_BYTES, 1);
 }
 
 /* Pairs of level l: rank index * 2^(l+1) and its neighbour. */
@@ -102,7 +102,7 @@ static int pairs_of(int ranks, int level)
     return (int)((ranks - reach + 2 * reach - 1) / (2 * reach));
 }
 
-/* Partial sums lie where the result will be, unless that is too narrow or not ours. */
+/* False: partial sums are kept in the result buffer. */
 static bool keeps_partials(const lsi_call *call)
 {
     return call->kind != LSI_CALL_ALL_REDUCE || call->dtype == LS_F16 ||
@@ -113,90 +113,92 @@ size_t lsi_tree_partial(const lsi_call *call, int ranks, int r)
 {
     const bool inner = r % 2 == 0 && r + 1 < ranks && ranks > 2;
 
-    return inner && keeps_partials(call) ? lsi_job_total(call, ranks) : 0;
+    return inner && keeps_partials(call) ? lsi_collective_total(call, ranks) : 0;
 }
 
-static int phases(const lsi_job *job)
+static int phases(const lsi_collective *coll)
 {
-    const int down = job->mine->kind == LSI_CALL_ALL_REDUCE ? deepest(job->ranks, 0) : 0;
+    const int down =
+        coll->mine->kind == LSI_CALL_ALL_REDUCE ? deepest(coll->ranks, 0) : 0;
 
-    return levels_of(job->ranks) + down;
+    return levels_of(coll->ranks) + down;
 }
 
-static size_t tasks_of(const lsi_job *job, int phase)
+static size_t tasks_of(const lsi_collective *coll, int phase)
 {
-    const int levels = levels_of(job->ranks);
-    const size_t total = lsi_job_total(job->mine, job->ranks);
+    const int levels = levels_of(coll->ranks);
+    const size_t total = lsi_collective_total(coll->mine, coll->ranks);
     int unused;
     const int transfers = phase < levels
-                              ? pairs_of(job->ranks, phase)
-                              : ranks_at(job->ranks, 0, phase - levels + 1, -1, &unused);
+                              ? pairs_of(coll->ranks, phase)
+                              : ranks_at(coll->ranks, 0, phase - levels + 1, -1, &unused);
 
-    return total == 0 ? 0 : (size_t)transfers * shares_of(job, total);
+    return total == 0 ? 0 : (size_t)transfers * shares_of(coll, total);
 }
 
-static void *partial_at(const lsi_job *job, int r, size_t at)
+static void *partial_at(const lsi_collective *coll, int r, size_t at)
 {
-    const lsi_call *call = job->calls[r];
+    const lsi_call *call = coll->calls[r];
 
     return keeps_partials(call) ? (char *)call->partial + at * lsi_wide_size(call->dtype)
-                                : lsi_job_place(job, r, at);
+                                : lsi_collective_target(coll, r, at);
 }
 
 /* What rank r holds before level l: its own buffer, or the sum of its subtree. */
-static const void *held_at(const lsi_job *job, int r, int level, size_t at, bool *wide)
+static const void *held_at(const lsi_collective *coll, int r, int level, size_t at,
+                           bool *wide)
 {
-    const bool added = level > 0 && r + 1 < job->ranks;
+    const bool added = level > 0 && r + 1 < coll->ranks;
 
-    *wide = added && keeps_partials(job->mine);
-    return added ? partial_at(job, r, at) : lsi_job_source(job, r, at);
+    *wide = added && keeps_partials(coll->mine);
+    return added ? partial_at(coll, r, at) : lsi_collective_source(coll, r, at);
 }
 
-static void add_pair(lsi_job *job, int level, int r, size_t at, size_t len)
+static void add_pair(lsi_collective *coll, int level, int r, size_t at, size_t len)
 {
-    const bool last = level + 1 == levels_of(job->ranks);
-    const lsi_sum sum = lsi_job_sum(job, last);
-    int places = 1;
+    const bool last = level + 1 == levels_of(coll->ranks);
+    const lsi_reduction sum = lsi_collective_reduction(coll, last);
+    int targets = 1;
 
     LSI_ASSERT(level >= 0);
-    job->from[0] = held_at(job, r, level, at, &job->wide[0]);
-    job->from[1] = held_at(job, r + (1 << level), level, at, &job->wide[1]);
+    coll->from[0] = held_at(coll, r, level, at, &coll->wide[0]);
+    coll->from[1] = held_at(coll, r + (1 << level), level, at, &coll->wide[1]);
     if (!last) {
-        job->to[0] = partial_at(job, r, at);
-    } else if (job->mine->kind == LSI_CALL_ALL_REDUCE) {
-        job->to[0] = lsi_job_place(job, 0, at);
+        coll->to[0] = partial_at(coll, r, at);
+    } else if (coll->mine->kind == LSI_CALL_ALL_REDUCE) {
+        coll->to[0] = lsi_collective_target(coll, 0, at);
     } else {
-        places = lsi_job_places(job, at);
+        targets = lsi_collective_targets(coll, at);
     }
-    lsi_sum_run(&sum, job->from, job->wide, 2, job->to,
-                !last && keeps_partials(job->mine), places, len);
+    lsi_reduction_run(&sum, coll->from, coll->wide, 2, coll->to,
+                      !last && keeps_partials(coll->mine), targets, len);
 }
 
-static void run(lsi_job *job, int phase, size_t task, size_t tasks)
+static void run(lsi_collective *coll, int phase, size_t task, size_t tasks)
 {
-    const int levels = levels_of(job->ranks);
-    const size_t total = lsi_job_total(job->mine, job->ranks);
-    const size_t shares = shares_of(job, total);
+    const int levels = levels_of(coll->ranks);
+    const size_t total = lsi_collective_total(coll->mine, coll->ranks);
+    const size_t shares = shares_of(coll, total);
     const int index = (int)(task / shares);
     size_t at, end;
     int r = 0;
 
     (void)tasks;
     if (phase >= levels) {
-        (void)ranks_at(job->ranks, 0, phase - levels + 1, index, &r);
+        (void)ranks_at(coll->ranks, 0, phase - levels + 1, index, &r);
     } else {
         r = index * (2 << phase);
     }
-    lsi_job_share(job, total, task % shares, shares, &at, &end);
+    lsi_collective_share(coll, total, task % shares, shares, &at, &end);
     while (at < end) {
-        const size_t len = lsi_job_span(job, at, end);
+        const size_t len = lsi_collective_span(coll, at, end);
 
         if (phase < levels) {
-            add_pair(job, phase, r, at, len);
+            add_pair(coll, phase, r, at, len);
         } else {
-            memcpy(lsi_job_place(job, r, at),
-                   lsi_job_place(job, lsi_tree_parent(job->ranks, 0, r), at),
-                   len * lsi_call_size(job->mine));
+            memcpy(lsi_collective_target(coll, r, at),
+                   lsi_collective_target(coll, lsi_tree_parent(coll->ranks, 0, r), at),
+                   len * lsi_call_size(coll->mine));
         }
         at += len;
     }
@@ -204,35 +206,36 @@ static void run(lsi_job *job, int phase, size_t task, size_t tasks)
 
 const lsi_plan lsi_plan_tree = {phases, tasks_of, run};
 
-static int broadcast_phases(const lsi_job *job)
+static int broadcast_phases(const lsi_collective *coll)
 {
-    return deepest(job->ranks, job->mine->peer);
+    return deepest(coll->ranks, coll->mine->peer);
 }
 
-static size_t broadcast_tasks(const lsi_job *job, int phase)
+static size_t broadcast_tasks(const lsi_collective *coll, int phase)
 {
     int unused;
-    const int transfers = ranks_at(job->ranks, job->mine->peer, phase + 1, -1, &unused);
+    const int transfers = ranks_at(coll->ranks, coll->mine->peer, phase + 1, -1, &unused);
 
-    return job->mine->count == 0 ? 0
-                                 : (size_t)transfers * shares_of(job, job->mine->count);
+    return coll->mine->count == 0
+               ? 0
+               : (size_t)transfers * shares_of(coll, coll->mine->count);
 }
 
-static void broadcast_run(lsi_job *job, int phase, size_t task, size_t tasks)
+static void broadcast_run(lsi_collective *coll, int phase, size_t task, size_t tasks)
 {
-    const lsi_call *call = job->mine;
-    const size_t size = lsi_call_size(call), shares = shares_of(job, call->count);
+    const lsi_call *call = coll->mine;
+    const size_t size = lsi_call_size(call), shares = shares_of(coll, call->count);
     size_t at, end;
     int r = 0;
 
     (void)tasks;
-    (void)ranks_at(job->ranks, call->peer, phase + 1, (int)(task / shares), &r);
-    lsi_job_share(job, call->count, task % shares, shares, &at, &end);
+    (void)ranks_at(coll->ranks, call->peer, phase + 1, (int)(task / shares), &r);
+    lsi_collective_share(coll, call->count, task % shares, shares, &at, &end);
     if (at < end) {
-        const int parent = lsi_tree_parent(job->ranks, call->peer, r);
+        const int parent = lsi_tree_parent(coll->ranks, call->peer, r);
 
-        memcpy((char *)job->calls[r]->to + at * size,
-               (const char *)job->calls[parent]->to + at * size, (end - at) * size);
+        memcpy((char *)coll->calls[r]->to + at * size,
+               (const char *)coll->calls[parent]->to + at * size, (end - at) * size);
     }
 }
 

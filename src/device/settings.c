@@ -58,7 +58,7 @@ static ls_status refuse(const struct reader *r, lsi_setting s, const char *text,
                         const char *choices)
 {
     if (r->lenient) {
-        lsi_log(LS_LOG_WARNING, "%s=%.80s is left out: it is %s; %s is in force",
+        lsi_log(LS_LOG_WARNING, "%s=%.80s is ignored: it must be %s; %s is used",
                 variables[s], text, choices, r->to->text[s]);
         return LS_OK;
     }
@@ -184,7 +184,7 @@ static ls_status read_seed(const struct reader *r, const ls_runtime_options *opt
     return LS_OK;
 }
 
-/* What is taken where these are read: src/os/team.c and src/collective/choose.c. */
+/* What is taken where these are read: src/os/team.c and src/collective/algorithm.c. */
 static bool is_spin(const char *text)
 {
     char *end = NULL;

@@ -7,7 +7,7 @@
  */
 #ifndef LSI_JOURNAL_H
 #define LSI_JOURNAL_H
-#include "grad/sums.h"
+#include "grad/gradient_sums.h"
 
 enum { LSI_MAX_TAPES = 16 };
 

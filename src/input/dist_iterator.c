@@ -387,7 +387,7 @@ static ls_status check_next(const ls_dist_iterator *it, bool refused, ls_error *
  * several replicas at once may have been. */
 static void note_place(ls_dist_iterator *it, ls_status st)
 {
-    const lsi_comm_place place = lsi_comm_take_place();
+    const lsi_comm_site place = lsi_comm_take_site();
 
     if (st == LS_OK) {
         it->place = place;

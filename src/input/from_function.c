@@ -83,7 +83,7 @@ ls_status(ls_strategy_distribute_from_function)(ls_strategy *s, ls_input_fn fn,
                                                 const ls_distribute_options *opts,
                                                 ls_dist_dataset **out, ls_error *err)
 {
-    const lsi_comm_place place = lsi_comm_take_place();
+    const lsi_comm_site place = lsi_comm_take_site();
     ls_dist_dataset *dd = NULL;
     ls_status st;
     int n = 1;

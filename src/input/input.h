@@ -116,7 +116,7 @@ struct ls_dist_dataset {
     atomic_int refs;
     ls_strategy *strategy; /* retained */
     ls_comm *comm;         /* borrowed; NULL: nobody to keep step with */
-    lsi_comm_place place;  /* where the program distributes it */
+    lsi_comm_site place;   /* where the program distributes it */
     int workers, worker;
     int local; /* R: replicas fed here */
     int total; /* N */
@@ -169,7 +169,7 @@ struct ls_dist_iterator {
     int64_t *facts;           /* of all workers, of one step */
     int64_t steps;            /* given */
     bool over;                /* the end was reached */
-    lsi_comm_place place;     /* where the program asks for a step */
+    lsi_comm_site place;      /* where the program asks for a step */
 };
 
 ls_status lsi_dist_iterator_create(ls_dist_dataset *dd, bool uninitialized,

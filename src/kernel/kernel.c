@@ -1,6 +1,6 @@
 /* Which kernel runs: the chain oneDNN, simd, the row's own. */
 #include "kernel/kernel.h"
-#include "kernel/update.h"
+#include "kernel/update_loops.h"
 
 #ifdef LSI_HAVE_DNNL_LOADER
 #include "kernel/dnnl/dnnl.h"

@@ -13,6 +13,11 @@
 #include "lockstep/ext/op.h"
 #include "tensor/tensor.h"
 
+/*
+ * A body that is compiled again for every constant (dtype, function) it is called with.
+ */
+#define LSI_INLINE static inline __attribute__((always_inline, unused))
+
 enum { LSI_MAX_OUTPUTS = 4 };
 
 typedef enum lsi_op_id {
@@ -42,7 +47,9 @@ struct ls_op_call {
 
 typedef ls_status (*lsi_kernel)(ls_op_call *k);
 
-/* One entry an operation, NULL where there is none: simd/table.c, a build per set. */
+/*
+ * One entry an operation, NULL where there is none: simd/simd_table.c, a build per set.
+ */
 extern const lsi_kernel lsi_simd_baseline[LSI_OP_COUNT];
 extern const lsi_kernel lsi_simd_avx2[LSI_OP_COUNT];
 extern const lsi_kernel lsi_simd_avx512[LSI_OP_COUNT];

@@ -4,7 +4,7 @@
  * a new tensor each time.
  */
 #include "kernel/ref/copy.h"
-#include "kernel/update.h"
+#include "kernel/update_loops.h"
 #include "op/op.h"
 
 struct job {

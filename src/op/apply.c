@@ -4,7 +4,6 @@
  */
 #include "op/op.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 static LSI_COLD void fail_with(ls_context *c, const ls_op *op, ls_error *e, ls_status st)
@@ -32,7 +31,12 @@ static LSI_COLD ls_status fail_inputs(ls_op_call *k)
                       k->op->min_inputs, k->op->min_inputs == 1 ? "" : "s", k->nin);
 }
 
-/* Inputs exist, are on this device, and are counted right; *sparse: some are sparse. */
+/*
+ * The number of inputs is right and none is NULL; *sparse: some are sparse. Which device
+ * an input is on is not checked: all devices share the memory of the process, and a
+ * replica reads tensors that were made on other devices. Results are on the context's
+ * device.
+ */
 static inline ls_status check_inputs(ls_op_call *k, bool *sparse)
 {
     bool any = false;
@@ -262,57 +266,6 @@ ls_tensor *lsi_op3(ls_context *c, const ls_op *op, ls_tensor *x, ls_tensor *y,
 
     ls_op_apply(c, op, in, 3, attrs, size, outs);
     return outs[0];
-}
-
-size_t ls_op_input_count(const ls_op_call *k)
-{
-    return k->nin;
-}
-
-const ls_tensor *ls_op_input(const ls_op_call *k, size_t i)
-{
-    return i < k->nin ? k->in[i] : NULL;
-}
-
-const void *ls_op_attrs(const ls_op_call *k)
-{
-    return k->attrs;
-}
-
-ls_status ls_op_set_output(ls_op_call *k, int i, ls_dtype dtype, const ls_shape *shape)
-{
-    if (i < 0 || i >= k->op->outputs) {
-        return ls_op_fail(k, LS_INTERNAL, "there is no output %d", i);
-    }
-    k->spec[i].dtype = dtype;
-    k->spec[i].shape.ndim = shape->ndim;
-    for (int d = 0; d < shape->ndim && d < LS_MAX_DIMS; d++) {
-        k->spec[i].shape.dims[d] = shape->dims[d];
-    }
-    return LS_OK;
-}
-
-ls_status ls_op_fail(ls_op_call *k, ls_status code, const char *fmt, ...)
-{
-    if (k->err != NULL) {
-        size_t at;
-        va_list args;
-
-        k->err->code = code;
-        at = (size_t)snprintf(k->err->message, sizeof k->err->message,
-                              "%s: ", k->op->name);
-        if (at < sizeof k->err->message) {
-            va_start(args, fmt);
-            (void)vsnprintf(k->err->message + at, sizeof k->err->message - at, fmt, args);
-            va_end(args);
-        }
-    }
-    return code;
-}
-
-void *ls_op_output(ls_op_call *k, int i)
-{
-    return k->out[i]->data;
 }
 
 ls_tensor *ls_op_node_input(const ls_op_node *n, size_t i)

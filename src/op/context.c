@@ -1,3 +1,4 @@
+/* Contexts: the tensors of a step, its first failure, and the site of the call. */
 #include "op/op.h"
 
 #include <math.h>
@@ -437,91 +438,6 @@ ls_tensor *lsi_context_sparse(ls_context *c, const ls_shape *shape, ls_tensor *v
     }
     lsi_tensor_init_sparse(t, shape, values, indices);
     return t;
-}
-
-ls_tensor *(ls_constant)(ls_context *c, ls_dtype dtype, ls_shape shape, const void *data)
-{
-    ls_error e = LS_ERROR_INIT;
-    ls_tensor *t = NULL;
-    int64_t count;
-    size_t bytes;
-
-    if (lsi_failed(c)) {
-        return NULL;
-    }
-    if (dtype != LS_STRING && lsi_shape_bytes(&shape, dtype, &count, &bytes)) {
-        t = lsi_context_struct(c); // the usual case: the struct is used again and again
-        if (t == NULL || !lsi_tensor_init(t, c->device, dtype, &shape)) {
-            (void)lsi_fail_memory(&e, "a constant", bytes);
-            return lsi_context_error(c, &e);
-        }
-        if (data != NULL && bytes > 0) {
-            lsi_device_copy(c->device, t->data, data, bytes);
-        } else {
-            memset(t->data, 0, bytes);
-        }
-        return t;
-    }
-    if (ls_tensor_create(c->device, dtype, shape, data, &t, &e) != LS_OK) {
-        return lsi_context_error(c, &e);
-    }
-    return lsi_context_own(c, t);
-}
-
-ls_tensor *ls_constant_f32(ls_context *c, float value)
-{
-    return (ls_constant)(c, LS_F32, LS_SCALAR, &value);
-}
-
-ls_tensor *ls_constant_f64(ls_context *c, double value)
-{
-    return (ls_constant)(c, LS_F64, LS_SCALAR, &value);
-}
-
-ls_tensor *ls_constant_i32(ls_context *c, int32_t value)
-{
-    return (ls_constant)(c, LS_I32, LS_SCALAR, &value);
-}
-
-ls_tensor *ls_constant_i64(ls_context *c, int64_t value)
-{
-    return (ls_constant)(c, LS_I64, LS_SCALAR, &value);
-}
-
-double lsi_element(const ls_tensor *t, int64_t i)
-{
-    const void *p = t->data;
-
-    switch ((ls_dtype)t->dtype) {
-    case LS_F32:
-        return (double)((const float *)p)[i];
-    case LS_F64:
-        return ((const double *)p)[i];
-    case LS_F16:
-        return (double)lsi_f16_to_f32(((const uint16_t *)p)[i]);
-    case LS_BF16:
-        return (double)lsi_bf16_to_f32(((const uint16_t *)p)[i]);
-    case LS_I8:
-        return ((const int8_t *)p)[i];
-    case LS_I16:
-        return ((const int16_t *)p)[i];
-    case LS_I32:
-        return ((const int32_t *)p)[i];
-    case LS_I64:
-        return (double)((const int64_t *)p)[i];
-    case LS_U8:
-    case LS_BOOL:
-        return ((const uint8_t *)p)[i];
-    case LS_U16:
-        return ((const uint16_t *)p)[i];
-    case LS_U32:
-        return ((const uint32_t *)p)[i];
-    case LS_U64:
-        return (double)((const uint64_t *)p)[i];
-    case LS_STRING:
-        break;
-    }
-    return (double)NAN;
 }
 
 double(ls_item)(ls_context *c, const ls_tensor *t)

@@ -221,6 +221,28 @@ LST_TEST(a_kernel_of_the_program_that_fails_in_silence_is_named_and_no_bug_of_th
     ls_context_close(c);
 }
 
+LST_TEST(an_input_may_be_on_another_device_and_the_result_is_on_the_contexts)
+{
+    ls_runtime_options opts = LS_RUNTIME_OPTIONS_INIT;
+    ls_error e = LS_ERROR_INIT;
+    ls_runtime *rt = NULL;
+    ls_context *c = NULL;
+    ls_tensor *x = NULL, *y = NULL;
+    const float two = 2;
+
+    opts.logical_cpus = 2;
+    LST_OK(ls_runtime_create(&opts, &rt, &e));
+    LST_OK(ls_tensor_create(ls_runtime_device(rt, 0), LS_F32, LS_SCALAR, &two, &x, &e));
+    LST_OK(ls_context_open(ls_runtime_device(rt, 1), NULL, &c, &e));
+    y = ls_add(c, x, ls_constant_f32(c, 3)); // all devices share the process's memory
+    LST_CHECK(y != NULL && ls_tensor_device(y) == ls_runtime_device(rt, 1));
+    LST_CHECK(ls_item(c, y) == 5);
+    LST_OK(ls_context_finish(c, &e));
+    ls_context_close(c);
+    ls_tensor_release(x);
+    ls_runtime_release(rt);
+}
+
 LST_MAIN(
     LST_CASE(scalars_have_the_dtype_of_their_name),
     LST_CASE(the_first_failure_sticks_and_names_its_line),
@@ -228,6 +250,7 @@ LST_MAIN(
     LST_CASE(a_steady_step_gets_the_same_memory_again),
     LST_CASE(a_user_has_operations_on_equal_terms),
     LST_CASE(the_user_can_fail_a_step_too), LST_CASE(item_wants_one_number),
+    LST_CASE(an_input_may_be_on_another_device_and_the_result_is_on_the_contexts),
     LST_CASE(an_adopted_tensor_goes_with_the_step),
     LST_CASE(a_step_survives_every_failing_allocation),
     LST_CASE(

@@ -120,9 +120,6 @@ ls_tensor *lsi_context_sparse(ls_context *c, const ls_shape *shape, ls_tensor *v
 /* Hands `t` (may be NULL: out of memory, fails the step) to the context's list. */
 ls_tensor *lsi_context_own(ls_context *c, ls_tensor *t);
 
-/* Element i of a tensor of numbers, as a double. */
-double lsi_element(const ls_tensor *t, int64_t i);
-
 /* The dense tensor a sparse one stands for; `t` itself if it is dense. */
 ls_tensor *lsi_dense(ls_context *c, ls_tensor *t);
 

@@ -30,13 +30,14 @@ static void update(const lsi_step *s)
         return;
     }
     for (size_t i = 0; i < s->n; i++) {
-        const double a = lsi_get(s->slot[0], s->dtype, (int64_t)i) + lsi_square_at(s, i);
-        const double g = lsi_get(s->g, s->dtype, (int64_t)i),
-                     w = lsi_get(s->w, s->dtype, (int64_t)i);
+        const double a =
+            lsi_get_float(s->slot[0], s->dtype, (int64_t)i) + lsi_square_at(s, i);
+        const double g = lsi_get_float(s->g, s->dtype, (int64_t)i),
+                     w = lsi_get_float(s->w, s->dtype, (int64_t)i);
 
-        lsi_put(s->slot[0], s->dtype, (int64_t)i, a);
-        lsi_put(s->w_out, s->dtype, (int64_t)i,
-                w - s->turn->rate * g / sqrt(a + o->epsilon));
+        lsi_put_float(s->slot[0], s->dtype, (int64_t)i, a);
+        lsi_put_float(s->w_out, s->dtype, (int64_t)i,
+                      w - s->turn->rate * g / sqrt(a + o->epsilon));
     }
 }
 

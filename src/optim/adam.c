@@ -20,23 +20,23 @@ static void prepare_adam(const ls_optimizer *o, lsi_optimizer_turn *turn)
 static void update_one(const lsi_step *s, size_t i)
 {
     const ls_optimizer *o = s->optimizer;
-    const double g = lsi_get(s->g, s->dtype, (int64_t)i),
-                 w = lsi_get(s->w, s->dtype, (int64_t)i);
-    double m = lsi_get(s->slot[0], s->dtype, (int64_t)i),
-           v = lsi_get(s->slot[1], s->dtype, (int64_t)i);
+    const double g = lsi_get_float(s->g, s->dtype, (int64_t)i),
+                 w = lsi_get_float(s->w, s->dtype, (int64_t)i);
+    double m = lsi_get_float(s->slot[0], s->dtype, (int64_t)i),
+           v = lsi_get_float(s->slot[1], s->dtype, (int64_t)i);
     double root = 0;
 
     m += (g - m) * (1 - o->beta1);
     v += (lsi_square_at(s, i) - v) * (1 - o->beta2);
-    lsi_put(s->slot[0], s->dtype, (int64_t)i, m);
-    lsi_put(s->slot[1], s->dtype, (int64_t)i, v);
+    lsi_put_float(s->slot[0], s->dtype, (int64_t)i, m);
+    lsi_put_float(s->slot[1], s->dtype, (int64_t)i, v);
     root = v;
     if (s->slot[2] != NULL) {
-        root = lsi_larger(lsi_get(s->slot[2], s->dtype, (int64_t)i), v);
-        lsi_put(s->slot[2], s->dtype, (int64_t)i, root);
+        root = lsi_larger(lsi_get_float(s->slot[2], s->dtype, (int64_t)i), v);
+        lsi_put_float(s->slot[2], s->dtype, (int64_t)i, root);
     }
-    lsi_put(s->w_out, s->dtype, (int64_t)i,
-            w - m * s->turn->alpha / (sqrt(root) + o->epsilon));
+    lsi_put_float(s->w_out, s->dtype, (int64_t)i,
+                  w - m * s->turn->alpha / (sqrt(root) + o->epsilon));
 }
 
 /* float32 with squares of their own: Keras' roundings, which the double loop has not. */

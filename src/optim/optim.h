@@ -14,8 +14,9 @@
 #define LSI_OPTIM_H
 #include "variable/variable.h"
 
-#include "kernel/ref/element.h" /* after op/op.h, which turns the noting of sites off */
-#include "kernel/update.h"
+/* After op/op.h, which turns the noting of sites off. */
+#include "kernel/ref/element_access.h"
+#include "kernel/update_loops.h"
 
 #include "lockstep/optimizer.h"
 

@@ -51,26 +51,26 @@ static void update(const lsi_step *s, void *m, void *a)
         return;
     }
     for (size_t i = 0; i < s->n; i++) {
-        const double g = lsi_get(s->g, s->dtype, (int64_t)i),
-                     w = lsi_get(s->w, s->dtype, (int64_t)i);
-        const double v = o->rho * lsi_get(s->slot[0], s->dtype, (int64_t)i) +
+        const double g = lsi_get_float(s->g, s->dtype, (int64_t)i),
+                     w = lsi_get_float(s->w, s->dtype, (int64_t)i);
+        const double v = o->rho * lsi_get_float(s->slot[0], s->dtype, (int64_t)i) +
                          (1 - o->rho) * lsi_square_at(s, i);
         double d = v;
 
-        lsi_put(s->slot[0], s->dtype, (int64_t)i, v);
+        lsi_put_float(s->slot[0], s->dtype, (int64_t)i, v);
         if (a != NULL) {
             const double mean =
-                o->rho * lsi_get(a, s->dtype, (int64_t)i) + (1 - o->rho) * g;
+                o->rho * lsi_get_float(a, s->dtype, (int64_t)i) + (1 - o->rho) * g;
 
-            lsi_put(a, s->dtype, (int64_t)i, mean);
+            lsi_put_float(a, s->dtype, (int64_t)i, mean);
             d = lsi_larger(v - mean * mean, 0);
         }
         d = s->turn->rate * g / sqrt(d + o->epsilon);
         if (m != NULL) {
-            d += o->momentum * lsi_get(m, s->dtype, (int64_t)i);
-            lsi_put(m, s->dtype, (int64_t)i, d);
+            d += o->momentum * lsi_get_float(m, s->dtype, (int64_t)i);
+            lsi_put_float(m, s->dtype, (int64_t)i, d);
         }
-        lsi_put(s->w_out, s->dtype, (int64_t)i, w - d);
+        lsi_put_float(s->w_out, s->dtype, (int64_t)i, w - d);
     }
 }
 

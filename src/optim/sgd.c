@@ -8,9 +8,9 @@ static void update_plain(const lsi_step *s)
         return;
     }
     for (size_t i = 0; i < s->n; i++) {
-        lsi_put(s->w_out, s->dtype, (int64_t)i,
-                lsi_get(s->w, s->dtype, (int64_t)i) -
-                    s->turn->rate * lsi_get(s->g, s->dtype, (int64_t)i));
+        lsi_put_float(s->w_out, s->dtype, (int64_t)i,
+                      lsi_get_float(s->w, s->dtype, (int64_t)i) -
+                          s->turn->rate * lsi_get_float(s->g, s->dtype, (int64_t)i));
     }
 }
 
@@ -24,13 +24,14 @@ static void update_momentum(const lsi_step *s)
         return;
     }
     for (size_t i = 0; i < s->n; i++) {
-        const double g = s->turn->rate * lsi_get(s->g, s->dtype, (int64_t)i);
-        const double m = o->momentum * lsi_get(s->slot[0], s->dtype, (int64_t)i) - g;
-        const double w = lsi_get(s->w, s->dtype, (int64_t)i);
+        const double g = s->turn->rate * lsi_get_float(s->g, s->dtype, (int64_t)i);
+        const double m =
+            o->momentum * lsi_get_float(s->slot[0], s->dtype, (int64_t)i) - g;
+        const double w = lsi_get_float(s->w, s->dtype, (int64_t)i);
 
-        lsi_put(s->slot[0], s->dtype, (int64_t)i, m);
-        lsi_put(s->w_out, s->dtype, (int64_t)i,
-                w + (o->nesterov ? o->momentum * m - g : m));
+        lsi_put_float(s->slot[0], s->dtype, (int64_t)i, m);
+        lsi_put_float(s->w_out, s->dtype, (int64_t)i,
+                      w + (o->nesterov ? o->momentum * m - g : m));
     }
 }
 

@@ -22,7 +22,7 @@ ls_status lsi_slot_like(void *user, ls_variable *of, const char *name, double in
     opts.name = name;
     opts.not_trainable = true;
     for (int64_t i = 0; st == LS_OK && initial != 0 && i < start->count; i++) {
-        lsi_put(start->data, of->dtype, i, initial); // nobody has seen it yet
+        lsi_put_float(start->data, of->dtype, i, initial); // nobody has seen it yet
     }
     if (of->components > 0) {
         opts.synchronization = LS_SYNC_ON_WRITE;

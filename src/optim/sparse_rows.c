@@ -82,15 +82,15 @@ static void add_row(ls_dtype dtype, void *to, const void *from, size_t n, bool s
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        double x = lsi_get(from, dtype, (int64_t)i);
+        double x = lsi_get_float(from, dtype, (int64_t)i);
 
         if (squares) {
             uint64_t rounded = 0;
 
-            lsi_put(&rounded, dtype, 0, x * x);
-            x = lsi_get(&rounded, dtype, 0);
+            lsi_put_float(&rounded, dtype, 0, x * x);
+            x = lsi_get_float(&rounded, dtype, 0);
         }
-        lsi_put(to, dtype, (int64_t)i, lsi_get(to, dtype, (int64_t)i) + x);
+        lsi_put_float(to, dtype, (int64_t)i, lsi_get_float(to, dtype, (int64_t)i) + x);
     }
 }
 

@@ -5,9 +5,9 @@
 
 double lsi_square_at(const lsi_step *s, size_t i)
 {
-    const double g = lsi_get(s->g, s->dtype, (int64_t)i);
+    const double g = lsi_get_float(s->g, s->dtype, (int64_t)i);
 
-    return s->squares == NULL ? g * g : lsi_get(s->squares, s->dtype, (int64_t)i);
+    return s->squares == NULL ? g * g : lsi_get_float(s->squares, s->dtype, (int64_t)i);
 }
 
 double lsi_larger(double a, double b)
@@ -24,9 +24,9 @@ static void decay_weights(const lsi_step *s)
         return;
     }
     for (size_t i = 0; i < s->n; i++) {
-        const double w = lsi_get(s->w, s->dtype, (int64_t)i);
+        const double w = lsi_get_float(s->w, s->dtype, (int64_t)i);
 
-        lsi_put(s->w_out, s->dtype, (int64_t)i, w - w * rate * s->turn->rate);
+        lsi_put_float(s->w_out, s->dtype, (int64_t)i, w - w * rate * s->turn->rate);
     }
 }
 
@@ -94,18 +94,19 @@ static void clip_block(ls_dtype dtype, void *block, size_t n, double limit, doub
         return;
     }
     for (size_t i = 0; i < n && limit != 0; i++) {
-        const double x = lsi_get(block, dtype, (int64_t)i),
+        const double x = lsi_get_float(block, dtype, (int64_t)i),
                      raised = x < -limit ? -limit : x;
 
-        lsi_put(block, dtype, (int64_t)i, raised > limit ? limit : raised);
+        lsi_put_float(block, dtype, (int64_t)i, raised > limit ? limit : raised);
     }
     if (factor != 1) {
         uint64_t by = 0; // the factor is a number of the dtype, too
 
-        lsi_put(&by, dtype, 0, factor);
-        factor = lsi_get(&by, dtype, 0);
+        lsi_put_float(&by, dtype, 0, factor);
+        factor = lsi_get_float(&by, dtype, 0);
         for (size_t i = 0; i < n; i++) {
-            lsi_put(block, dtype, (int64_t)i, lsi_get(block, dtype, (int64_t)i) * factor);
+            lsi_put_float(block, dtype, (int64_t)i,
+                          lsi_get_float(block, dtype, (int64_t)i) * factor);
         }
     }
 }

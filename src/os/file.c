@@ -111,7 +111,7 @@ ls_status lsi_file_size(lsi_file *file, uint64_t *out, ls_error *err)
 ls_status lsi_file_read_at(lsi_file *file, uint64_t offset, void *to, size_t len,
                            size_t *got, ls_error *err)
 {
-    const lsi_piece piece = {to, len};
+    const lsi_file_piece piece = {to, len};
 
     return lsi_file_read_pieces(file, offset, &piece, 1, got, err);
 }
@@ -132,7 +132,8 @@ ls_status lsi_file_read_exactly(lsi_file *file, uint64_t offset, void *to, size_
 }
 
 /* As many of the pieces as one call takes, the first without its first `skip` bytes. */
-static int gather(const lsi_piece *pieces, size_t count, size_t skip, struct iovec *iov)
+static int gather(const lsi_file_piece *pieces, size_t count, size_t skip,
+                  struct iovec *iov)
 {
     size_t room = MOST_AT_ONCE;
     int n = 0;
@@ -151,8 +152,9 @@ static int gather(const lsi_piece *pieces, size_t count, size_t skip, struct iov
     return n;
 }
 
-ls_status lsi_file_read_pieces(lsi_file *file, uint64_t offset, const lsi_piece *pieces,
-                               size_t count, size_t *got, ls_error *err)
+ls_status lsi_file_read_pieces(lsi_file *file, uint64_t offset,
+                               const lsi_file_piece *pieces, size_t count, size_t *got,
+                               ls_error *err)
 {
     size_t done = 0, skip = 0;
 

@@ -18,10 +18,10 @@ typedef enum lsi_file_mode {
 } lsi_file_mode;
 
 /* A piece of memory to read into. */
-typedef struct lsi_piece {
+typedef struct lsi_file_piece {
     void *ptr;
     size_t len;
-} lsi_piece;
+} lsi_file_piece;
 
 /* A folder is LS_FAILED_PRECONDITION. */
 ls_status lsi_file_open(const char *path, lsi_file_mode mode, lsi_file **out,
@@ -39,8 +39,9 @@ ls_status lsi_file_read_exactly(lsi_file *file, uint64_t offset, void *to, size_
                                 ls_error *err);
 
 /* The same into several pieces with one call of the system, if it likes. */
-ls_status lsi_file_read_pieces(lsi_file *file, uint64_t offset, const lsi_piece *pieces,
-                               size_t count, size_t *got, ls_error *err);
+ls_status lsi_file_read_pieces(lsi_file *file, uint64_t offset,
+                               const lsi_file_piece *pieces, size_t count, size_t *got,
+                               ls_error *err);
 ls_status lsi_file_write(lsi_file *file, const void *from, size_t len, ls_error *err);
 ls_status lsi_file_sync(lsi_file *file, ls_error *err); /* to the disk itself */
 

@@ -135,7 +135,7 @@ LST_TEST(pieces_are_filled_one_after_the_other)
     enum { PIECES = 150 }; // more than one system call takes
     ls_error err = LS_ERROR_INIT;
     unsigned char from[PIECES * 4], to[PIECES * 4];
-    lsi_piece pieces[PIECES];
+    lsi_file_piece pieces[PIECES];
     struct place at;
     lsi_file *file = NULL;
     size_t got = 0, used = 0;
@@ -146,7 +146,7 @@ LST_TEST(pieces_are_filled_one_after_the_other)
     }
     memset(to, 0, sizeof to);
     for (size_t i = 0; i < PIECES; i++) { // of 0 to 4 bytes
-        pieces[i] = (lsi_piece){to + used, i % 5};
+        pieces[i] = (lsi_file_piece){to + used, i % 5};
         used += i % 5;
     }
     LST_OK(lsi_file_write_atomic(at.path, from, sizeof from, &err));

@@ -44,9 +44,9 @@ static ls_comm_options options_of(const ls_communication_options *call,
     return opts;
 }
 
-static lsi_comm_place place_of(const ls_context *c)
+static lsi_comm_site site_of(const ls_context *c)
 {
-    return (lsi_comm_place){c->file, c->line};
+    return (lsi_comm_site){c->file, c->line};
 }
 
 /*
@@ -76,7 +76,7 @@ bool lsi_come(ls_context *c, const char *what, uint64_t detail, void *mine, void
     ls_status st;
 
     pause_replica(r);
-    st = lsi_comm_meet(r->comm, what, detail, mine, all, &opts, place_of(c), &e);
+    st = lsi_comm_meet(r->comm, what, detail, mine, all, &opts, site_of(c), &e);
     if (st != LS_OK) {
         release_all(c, &e);
     }
@@ -297,7 +297,7 @@ bool lsi_all_reduce_tensors(ls_context *c, ls_reduce op, ls_tensor *const *ts, s
     }
     pause_replica(r);
     st = lsi_comm_all_reduce_pieces(r->comm, op, pieces, n, (ls_dtype)ts[0]->dtype, &how,
-                                    place_of(c), &e);
+                                    site_of(c), &e);
     if (st != LS_OK) {
         release_all(c, &e);
     }

@@ -1,4 +1,7 @@
+/* Tensors and their buffers: making, sharing, reading and releasing them. */
 #include "tensor/tensor.h"
+
+#include <math.h>
 
 enum { HEADER = 64 }; // the buffer's struct stands before its elements, in one block
 _Static_assert(sizeof(lsi_buffer) <= HEADER, "a buffer's header fits");
@@ -513,10 +516,40 @@ bool ls_tensor_slices(const ls_tensor *t, const ls_tensor **values,
     return true;
 }
 
-int64_t lsi_index_at(const ls_tensor *indices, int64_t i)
+double lsi_element(const ls_tensor *t, int64_t i)
 {
-    return indices->dtype == LS_I32 ? ((const int32_t *)indices->data)[i]
-                                    : ((const int64_t *)indices->data)[i];
+    const void *p = t->data;
+
+    switch ((ls_dtype)t->dtype) {
+    case LS_F32:
+        return (double)((const float *)p)[i];
+    case LS_F64:
+        return ((const double *)p)[i];
+    case LS_F16:
+        return (double)lsi_f16_to_f32(((const uint16_t *)p)[i]);
+    case LS_BF16:
+        return (double)lsi_bf16_to_f32(((const uint16_t *)p)[i]);
+    case LS_I8:
+        return ((const int8_t *)p)[i];
+    case LS_I16:
+        return ((const int16_t *)p)[i];
+    case LS_I32:
+        return ((const int32_t *)p)[i];
+    case LS_I64:
+        return (double)((const int64_t *)p)[i];
+    case LS_U8:
+    case LS_BOOL:
+        return ((const uint8_t *)p)[i];
+    case LS_U16:
+        return ((const uint16_t *)p)[i];
+    case LS_U32:
+        return ((const uint32_t *)p)[i];
+    case LS_U64:
+        return (double)((const uint64_t *)p)[i];
+    case LS_STRING:
+        break;
+    }
+    return (double)NAN;
 }
 
 /* Adds elements T; integers wrap around, so they are added as unsigned numbers. */

@@ -86,7 +86,14 @@ size_t lsi_tensor_array_text(const ls_tensor *t, char *buf, size_t size);
 void lsi_slices_add(const ls_tensor *t, void *to);
 
 /* Element i of an int32 or int64 tensor. */
-int64_t lsi_index_at(const ls_tensor *indices, int64_t i);
+static inline int64_t lsi_index_at(const ls_tensor *indices, int64_t i)
+{
+    return indices->dtype == LS_I32 ? ((const int32_t *)indices->data)[i]
+                                    : ((const int64_t *)indices->data)[i];
+}
+
+/* Element i of a tensor of numbers or bools, as a double; NaN for strings. */
+double lsi_element(const ls_tensor *t, int64_t i);
 
 lsi_buffer *lsi_buffer_new(ls_device *dev, size_t bytes);
 lsi_buffer *lsi_buffer_retain(lsi_buffer *buf);

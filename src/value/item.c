@@ -1,70 +1,6 @@
 /* The one number that a value holds. */
 #include "value/value.h"
 
-#include <string.h>
-
-/* The element of a tensor that has one; false: it is no number. */
-static bool number_of(const ls_tensor *t, double *out)
-{
-    union {
-        float f32;
-        double f64;
-        int8_t i8;
-        int16_t i16;
-        int32_t i32;
-        int64_t i64;
-        uint8_t u8;
-        uint16_t u16;
-        uint32_t u32;
-        uint64_t u64;
-    } x;
-
-    memcpy(&x, t->data, ls_dtype_size((ls_dtype)t->dtype));
-    switch ((ls_dtype)t->dtype) {
-    case LS_F32:
-        *out = (double)x.f32;
-        return true;
-    case LS_F64:
-        *out = x.f64;
-        return true;
-    case LS_F16:
-        *out = (double)lsi_f16_to_f32(x.u16);
-        return true;
-    case LS_BF16:
-        *out = (double)lsi_bf16_to_f32(x.u16);
-        return true;
-    case LS_I8:
-        *out = x.i8;
-        return true;
-    case LS_I16:
-        *out = x.i16;
-        return true;
-    case LS_I32:
-        *out = x.i32;
-        return true;
-    case LS_I64:
-        *out = (double)x.i64;
-        return true;
-    case LS_U8:
-        *out = x.u8;
-        return true;
-    case LS_BOOL:
-        *out = x.u8 != 0;
-        return true;
-    case LS_U16:
-        *out = x.u16;
-        return true;
-    case LS_U32:
-        *out = x.u32;
-        return true;
-    case LS_U64:
-        *out = (double)x.u64;
-        return true;
-    default:
-        return false;
-    }
-}
-
 static bool item_of(const ls_value *v, double *out)
 {
     int64_t integer = 0;
@@ -72,8 +8,12 @@ static bool item_of(const ls_value *v, double *out)
     const ls_tensor *t = ls_value_as_tensor(v);
 
     if (t != NULL) {
-        return t->count == 1 && t->data != NULL && t->dtype != LS_STRING &&
-               number_of(t, out);
+        if (t->count != 1 || t->data == NULL || t->dtype == LS_STRING) {
+            return false;
+        }
+        *out = lsi_element(t, 0);
+        *out = t->dtype == LS_BOOL ? *out != 0 : *out;
+        return true;
     }
     if (ls_value_as_int(v, &integer)) {
         *out = (double)integer;

@@ -335,7 +335,7 @@ static void bad_arguments(lst_rank *me)
     LST_FAILS(ls_comm_all_reduce(NULL, LS_SUM, x, 4, LS_F32, NULL, &err),
               LS_INVALID_ARGUMENT, err, "communicator");
     LST_FAILS(ls_comm_all_reduce(c, (ls_reduce)9, x, 4, LS_F32, NULL, &err),
-              LS_INVALID_ARGUMENT, err, "9 is no reduction");
+              LS_INVALID_ARGUMENT, err, "9 is not a reduction");
     LST_FAILS(ls_comm_all_reduce(c, LS_SUM, x, 4, LS_BOOL, NULL, &err),
               LS_INVALID_ARGUMENT, err, "bool");
     LST_FAILS(ls_comm_all_reduce(c, LS_SUM, x, 4, (ls_dtype)99, NULL, &err),
@@ -360,9 +360,9 @@ static void bad_arguments(lst_rank *me)
     LST_FAILS(ls_comm_wait(NULL, &err), LS_INVALID_ARGUMENT, err, "NULL");
     LST_FAILS(ls_comm_split(c, 0, 0, NULL, &err), LS_INVALID_ARGUMENT, err, "result");
     LST_OK(ls_comm_group_begin(c, &err));
-    LST_FAILS(ls_comm_group_begin(c, &err), LS_INVALID_ARGUMENT, err, "inside a group");
+    LST_FAILS(ls_comm_group_begin(c, &err), LS_INVALID_ARGUMENT, err, "batch of calls");
     LST_FAILS(ls_comm_start_barrier(c, NULL, &work, &err), LS_INVALID_ARGUMENT, err,
-              "inside a group");
+              "batch of calls");
     LST_OK(ls_comm_group_end(c, NULL, &err));
     // Nothing was sent, so the group is whole.
     LST_OK(ls_comm_all_reduce(c, LS_MAX, x, 4, LS_F32, NULL, &err));

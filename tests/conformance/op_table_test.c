@@ -3,7 +3,7 @@
  * kernels, has the gradient that differences show, and refuses what it cannot take. A
  * row without one of these fails the suite; the catalogue is in op_cases.h.
  */
-#include "grad/check.h"
+#include "grad/gradient_check.h"
 #include "ls_test.h"
 #include "op_cases.h"
 
@@ -390,7 +390,7 @@ static void check_gradient(ls_device *dev, const op_entry *e, const op_case *k,
         LS_OK) {
         complain(e, k, "fails: %s", err.message);
     } else if (found.compared == 0 || found.worst > 1e-6) {
-        // The reference computes in float64: differences are good to 1e-9 (check.h); a
+        // The reference computes in float64: differences are good to 1e-9 (gradient_check.h); a
         // wrong formula is off by far more than 1e-6.
         complain(e, k, "gradient of input %zu, element %lld: %.9g, differences say %.9g",
                  found.input, (long long)found.element, found.tape, found.numeric);

@@ -3,7 +3,7 @@
  * so that the gradient finds its probabilities again without a maximum.
  */
 #include "kernel/attention.h"
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 /* Row i of a head, element by element as doubles. */
@@ -19,7 +19,7 @@ static struct row row_of(const lsi_heads *x, int64_t head, int64_t i)
 
 LSI_INLINE double get(struct row r, int64_t i, ls_dtype d)
 {
-    return lsi_get(r.data, d, r.at + i);
+    return lsi_get_float(r.data, d, r.at + i);
 }
 
 LSI_INLINE double dot(struct row a, struct row b, int64_t size, ls_dtype d)
@@ -66,15 +66,15 @@ LSI_INLINE ls_status attention(ls_op_call *k, ls_dtype d)
         const int64_t head = row / a.n, i = row % a.n;
         const int64_t seen = a.causal ? i + 1 : a.keys;
 
-        lsi_put(a.lse->data, (ls_dtype)a.lse->dtype, row,
-                row_softmax(&a, head, i, seen, p, d));
+        lsi_put_float(a.lse->data, (ls_dtype)a.lse->dtype, row,
+                      row_softmax(&a, head, i, seen, p, d));
         for (int64_t t = 0; t < a.d; t++) {
             double sum = 0;
 
             for (int64_t j = 0; j < seen; j++) {
                 sum += p[j] * get(row_of(&a.v, head, j), t, d);
             }
-            lsi_put(a.out.data, d, lsi_head_at(&a.out, head, i) + t, sum);
+            lsi_put_float(a.out.data, d, lsi_head_at(&a.out, head, i) + t, sum);
         }
     }
     lsi_free(p);
@@ -97,7 +97,8 @@ LSI_INLINE void add_row(const lsi_attention *a, int64_t head, int64_t i,
 {
     const struct row q = row_of(&a->q, head, i), g = row_of(&a->g, head, i);
     const int64_t seen = a->causal ? i + 1 : a->keys;
-    const double lse = lsi_get(a->lse->data, (ls_dtype)a->lse->dtype, head * a->n + i);
+    const double lse =
+        lsi_get_float(a->lse->data, (ls_dtype)a->lse->dtype, head * a->n + i);
     const double mean = dot(g, row_of(&a->out, head, i), a->d, d);
 
     for (int64_t j = 0; j < seen; j++) {
@@ -120,7 +121,8 @@ LSI_INLINE void flush(double *sums, const lsi_heads *to, int64_t head, int64_t i
 {
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t t = 0; t < size; t++) {
-            lsi_put(to->data, d, lsi_head_at(to, head, i + r) + t, sums[r * size + t]);
+            lsi_put_float(to->data, d, lsi_head_at(to, head, i + r) + t,
+                          sums[r * size + t]);
             sums[r * size + t] = 0;
         }
     }

@@ -1,7 +1,7 @@
 /* Arithmetic on two operands, with broadcasting. */
-#include "kernel/ref/element.h"
+#include "kernel/ref/broadcast_rows.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
-#include "kernel/ref/rows.h"
 
 /* Integers come widened to 64 bits; unsigned ones as the same bits. */
 typedef double (*float_fn)(double a, double b);
@@ -9,7 +9,7 @@ typedef int64_t (*int_fn)(int64_t a, int64_t b, bool is_signed);
 
 LSI_INLINE ls_status map_as(ls_op_call *k, ls_dtype dtype, float_fn f, int_fn fi)
 {
-    lsi_rows r = lsi_rows_of(k);
+    lsi_broadcast_rows r = lsi_broadcast_rows_of(k);
     const void *a = k->in[0]->data;
     const void *b = k->in[1]->data;
     void *y = k->out[0]->data;
@@ -21,8 +21,9 @@ LSI_INLINE ls_status map_as(ls_op_call *k, ls_dtype dtype, float_fn f, int_fn fi
 
         for (int64_t i = 0; i < r.n; i++, ia += r.step[0], ib += r.step[1]) {
             if (lsi_is_float(dtype)) {
-                lsi_put(y, dtype, at + i,
-                        f(lsi_get(a, dtype, ia), lsi_get(b, dtype, ib)));
+                lsi_put_float(
+                    y, dtype, at + i,
+                    f(lsi_get_float(a, dtype, ia), lsi_get_float(b, dtype, ib)));
             } else {
                 lsi_put_int(y, dtype, at + i,
                             fi(lsi_get_int(a, dtype, ia), lsi_get_int(b, dtype, ib),

@@ -3,7 +3,7 @@
  * widest type of their kind, so that the pairs need no code each: double holds every
  * float, int64 and uint64 every integer.
  */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 enum { BLOCK = 256 };
@@ -39,7 +39,7 @@ static void load_real(ls_dtype dtype, const void *from, int64_t at, int n, doubl
 #define EACH(D, T)                                                                       \
     case LS_##D:                                                                         \
         for (int i = 0; i < n; i++) {                                                    \
-            to[i] = lsi_get(from, LS_##D, at + i);                                       \
+            to[i] = lsi_get_float(from, LS_##D, at + i);                                 \
         }                                                                                \
         break;
         LSI_FLOATS(EACH)
@@ -139,7 +139,7 @@ static void real_to_real(ls_dtype dtype, const double *from, int n, void *to, in
 #define EACH(D, T)                                                                       \
     case LS_##D:                                                                         \
         for (int i = 0; i < n; i++) {                                                    \
-            lsi_put(to, LS_##D, at + i, from[i]);                                        \
+            lsi_put_float(to, LS_##D, at + i, from[i]);                                  \
         }                                                                                \
         break;
         LSI_FLOATS(EACH)

@@ -1,7 +1,7 @@
 /* Comparisons, logic and choice, with broadcasting. */
-#include "kernel/ref/element.h"
+#include "kernel/ref/broadcast_rows.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
-#include "kernel/ref/rows.h"
 
 /* Integers come widened to 64 bits; unsigned ones as the same bits. */
 typedef bool (*float_test)(double a, double b);
@@ -9,7 +9,7 @@ typedef bool (*int_test)(int64_t a, int64_t b, bool is_signed);
 
 LSI_INLINE ls_status test_as(ls_op_call *k, ls_dtype dtype, float_test f, int_test fi)
 {
-    lsi_rows r = lsi_rows_of(k);
+    lsi_broadcast_rows r = lsi_broadcast_rows_of(k);
     const void *a = k->in[0]->data;
     const void *b = k->in[1]->data;
     uint8_t *y = k->out[0]->data;
@@ -20,7 +20,7 @@ LSI_INLINE ls_status test_as(ls_op_call *k, ls_dtype dtype, float_test f, int_te
 
         for (int64_t i = 0; i < r.n; i++, ia += r.step[0], ib += r.step[1]) {
             y[i] = lsi_is_float(dtype)
-                       ? f(lsi_get(a, dtype, ia), lsi_get(b, dtype, ib))
+                       ? f(lsi_get_float(a, dtype, ia), lsi_get_float(b, dtype, ib))
                        : fi(lsi_get_int(a, dtype, ia), lsi_get_int(b, dtype, ib),
                             lsi_is_signed(dtype));
         }
@@ -165,7 +165,7 @@ ls_status lsi_ref_logical_or(ls_op_call *k)
 #define EACH(T)                                                                          \
     static void choose_##T(ls_op_call *k)                                                \
     {                                                                                    \
-        lsi_rows r = lsi_rows_of(k);                                                     \
+        lsi_broadcast_rows r = lsi_broadcast_rows_of(k);                                 \
         const uint8_t *cond = k->in[0]->data;                                            \
         const T *a = k->in[1]->data;                                                     \
         const T *b = k->in[2]->data;                                                     \

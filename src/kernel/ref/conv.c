@@ -3,7 +3,7 @@
  * each channel: its filter [kh,kw,c,m] lies in memory as [kh,kw,1,c*m], so that one set
  * of loops serves both. Each result is summed by itself, in double, in a fixed order.
  */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 struct geometry {
@@ -67,8 +67,8 @@ LSI_INLINE double window_sum(const struct geometry *g, const void *x, const void
             continue;
         }
         for (int64_t i = 0; i < g->group_c; i++) {
-            sum += lsi_get(x, d, image_index(g, n, iy, ix) + first + i) *
-                   lsi_get(w, d, (tap * g->group_c + i) * g->o + o);
+            sum += lsi_get_float(x, d, image_index(g, n, iy, ix) + first + i) *
+                   lsi_get_float(w, d, (tap * g->group_c + i) * g->o + o);
         }
     }
     return sum;
@@ -87,9 +87,9 @@ LSI_INLINE ls_status forward(ls_op_call *k, bool depthwise, ls_dtype d)
         double sum = window_sum(&g, k->in[0]->data, k->in[1]->data, n, oy, ox, o, d);
 
         if (bias != NULL) {
-            sum += lsi_get(bias, d, o);
+            sum += lsi_get_float(bias, d, o);
         }
-        lsi_put(k->out[0]->data, d, e, lsi_ref_activation(at->activation, sum));
+        lsi_put_float(k->out[0]->data, d, e, lsi_ref_activation(at->activation, sum));
     }
     return LS_OK;
 }
@@ -109,8 +109,8 @@ LSI_INLINE double pixel_sum(const struct geometry *g, const void *gy, const void
             continue;
         }
         for (int64_t o = first; o < first + g->group_o; o++) {
-            sum += lsi_get(gy, d, result_index(g, n, oy, ox) + o) *
-                   lsi_get(w, d, (tap * g->group_c + i) * g->o + o);
+            sum += lsi_get_float(gy, d, result_index(g, n, oy, ox) + o) *
+                   lsi_get_float(w, d, (tap * g->group_c + i) * g->o + o);
         }
     }
     return sum;
@@ -125,8 +125,8 @@ LSI_INLINE ls_status input_grad(ls_op_call *k, bool depthwise, ls_dtype d)
         const int64_t c = e % g.c, x = e / g.c % g.w, y = e / (g.c * g.w) % g.h;
         const int64_t n = e / (g.c * g.w * g.h);
 
-        lsi_put(k->out[0]->data, d, e,
-                pixel_sum(&g, k->in[0]->data, k->in[1]->data, n, y, x, c, d));
+        lsi_put_float(k->out[0]->data, d, e,
+                      pixel_sum(&g, k->in[0]->data, k->in[1]->data, n, y, x, c, d));
     }
     return LS_OK;
 }
@@ -147,8 +147,8 @@ LSI_INLINE double weight_sum(const struct geometry *g, const void *x, const void
             const int64_t ix = under(g, 1, ox, kx);
 
             if (ix >= 0 && ix < g->w) {
-                sum += lsi_get(x, d, image_index(g, n, iy, ix) + c) *
-                       lsi_get(gy, d, result_index(g, n, oy, ox) + o);
+                sum += lsi_get_float(x, d, image_index(g, n, iy, ix) + c) *
+                       lsi_get_float(gy, d, result_index(g, n, oy, ox) + o);
             }
         }
     }
@@ -164,9 +164,9 @@ LSI_INLINE ls_status filter_grad(ls_op_call *k, bool depthwise, ls_dtype d)
         const int64_t o = e % g.o, i = e / g.o % g.group_c, tap = e / (g.o * g.group_c);
         const int64_t c = o / g.group_o * g.group_c + i;
 
-        lsi_put(k->out[0]->data, d, e,
-                weight_sum(&g, k->in[0]->data, k->in[1]->data, tap / g.kw, tap % g.kw, c,
-                           o, d));
+        lsi_put_float(k->out[0]->data, d, e,
+                      weight_sum(&g, k->in[0]->data, k->in[1]->data, tap / g.kw,
+                                 tap % g.kw, c, o, d));
     }
     return LS_OK;
 }

@@ -1,5 +1,5 @@
 /* Rows found by number: gather, scatter, one_hot. */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 /* Every index lies in 0 .. size-1. */
@@ -77,7 +77,8 @@ LSI_INLINE void add_row_as(ls_dtype dtype, void *to, int64_t to_at, const void *
         const int64_t x = from_at + i;
 
         if (lsi_is_float(dtype)) {
-            lsi_put(to, dtype, y, lsi_get(to, dtype, y) + lsi_get(from, dtype, x));
+            lsi_put_float(to, dtype, y,
+                          lsi_get_float(to, dtype, y) + lsi_get_float(from, dtype, x));
         } else {
             lsi_put_int(to, dtype, y,
                         (int64_t)((uint64_t)lsi_get_int(to, dtype, y) +

@@ -1,6 +1,6 @@
 /* Elements that move: each kernel describes a copy, copy.c does it. */
 #include "kernel/ref/copy.h"
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 static lsi_copy start(const ls_op_call *k, const ls_tensor *x)

@@ -1,14 +1,8 @@
-/* Losses: one value an example. */
-#include "kernel/ref/element.h"
+/* Losses: one value per example. */
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 #include <inttypes.h>
-
-static int64_t label_at(const ls_tensor *labels, int64_t i)
-{
-    return labels->dtype == LS_I32 ? ((const int32_t *)labels->data)[i]
-                                   : ((const int64_t *)labels->data)[i];
-}
 
 /* What must be taken off a row of logits to make them logarithms of probabilities. */
 LSI_INLINE double log_sum(const void *x, int64_t at, int64_t size, ls_dtype d)
@@ -16,12 +10,12 @@ LSI_INLINE double log_sum(const void *x, int64_t at, int64_t size, ls_dtype d)
     double top = -INFINITY, sum = 0;
 
     for (int64_t i = at; i < at + size; i++) {
-        const double v = lsi_get(x, d, i);
+        const double v = lsi_get_float(x, d, i);
 
         top = v > top ? v : top;
     }
     for (int64_t i = at; i < at + size; i++) {
-        sum += exp(lsi_get(x, d, i) - top);
+        sum += exp(lsi_get_float(x, d, i) - top);
     }
     return top + log(sum);
 }
@@ -32,7 +26,7 @@ LSI_INLINE ls_status sparse(ls_op_call *k, ls_dtype d)
     const lsi_last_axis r = lsi_last_axis_of(k->in[0]);
 
     for (int64_t row = 0; row < r.rows; row++) {
-        const int64_t at = row * r.size, label = label_at(k->in[1], row);
+        const int64_t at = row * r.size, label = lsi_index_at(k->in[1], row);
         double sum = 0;
 
         if (label < 0 || label >= r.size) {
@@ -43,9 +37,9 @@ LSI_INLINE ls_status sparse(ls_op_call *k, ls_dtype d)
                               label, row, r.size);
         }
         sum = log_sum(x, at, r.size, d);
-        lsi_put(k->out[0]->data, d, row, sum - lsi_get(x, d, at + label));
+        lsi_put_float(k->out[0]->data, d, row, sum - lsi_get_float(x, d, at + label));
         for (int64_t i = at; i < at + r.size; i++) {
-            lsi_put(k->out[1]->data, d, i, exp(lsi_get(x, d, i) - sum));
+            lsi_put_float(k->out[1]->data, d, i, exp(lsi_get_float(x, d, i) - sum));
         }
     }
     return LS_OK;
@@ -67,13 +61,14 @@ LSI_INLINE ls_status distribution(ls_op_call *k, ls_dtype d)
         double loss = 0;
 
         for (int64_t i = at; i < at + r.size; i++) {
-            const double v = lsi_get(x, d, i) - sum, y = lsi_get(labels, d, i);
+            const double v = lsi_get_float(x, d, i) - sum,
+                         y = lsi_get_float(labels, d, i);
 
             // A class that cannot be meant costs nothing, even at a logit of -inf.
             loss -= y == 0 ? 0 : y * v;
-            lsi_put(k->out[1]->data, d, i, exp(v) - y);
+            lsi_put_float(k->out[1]->data, d, i, exp(v) - y);
         }
-        lsi_put(k->out[0]->data, d, row, loss);
+        lsi_put_float(k->out[0]->data, d, row, loss);
     }
     return LS_OK;
 }
@@ -89,11 +84,12 @@ LSI_INLINE ls_status cross_entropy_grad(ls_op_call *k, ls_dtype d)
     const lsi_last_axis r = lsi_last_axis_of(k->in[1]);
 
     for (int64_t e = 0; e < k->out[0]->count; e++) {
-        const int64_t row = e / r.size, label = label_at(k->in[2], row);
-        const double p = lsi_get(k->in[1]->data, d, e);
+        const int64_t row = e / r.size, label = lsi_index_at(k->in[2], row);
+        const double p = lsi_get_float(k->in[1]->data, d, e);
 
-        lsi_put(k->out[0]->data, d, e,
-                lsi_get(k->in[0]->data, d, row) * (e % r.size == label ? p - 1 : p));
+        lsi_put_float(k->out[0]->data, d, e,
+                      lsi_get_float(k->in[0]->data, d, row) *
+                          (e % r.size == label ? p - 1 : p));
     }
     return LS_OK;
 }
@@ -106,10 +102,11 @@ ls_status lsi_ref_softmax_cross_entropy_grad(ls_op_call *k)
 LSI_INLINE ls_status sigmoid(ls_op_call *k, ls_dtype d)
 {
     for (int64_t e = 0; e < k->out[0]->count; e++) {
-        const double o = lsi_get(k->in[0]->data, d, e);
-        const double y = lsi_get(k->in[1]->data, d, e);
+        const double o = lsi_get_float(k->in[0]->data, d, e);
+        const double y = lsi_get_float(k->in[1]->data, d, e);
 
-        lsi_put(k->out[0]->data, d, e, (o < 0 ? 0 : o) - o * y + log1p(exp(-fabs(o))));
+        lsi_put_float(k->out[0]->data, d, e,
+                      (o < 0 ? 0 : o) - o * y + log1p(exp(-fabs(o))));
     }
     return LS_OK;
 }
@@ -128,11 +125,11 @@ LSI_INLINE ls_status squared(ls_op_call *k, ls_dtype d)
 
         for (int64_t i = row * r.size; i < (row + 1) * r.size; i++) {
             const double v =
-                lsi_get(k->in[0]->data, d, i) - lsi_get(k->in[1]->data, d, i);
+                lsi_get_float(k->in[0]->data, d, i) - lsi_get_float(k->in[1]->data, d, i);
 
             sum += v * v;
         }
-        lsi_put(k->out[0]->data, d, row, sum / (double)r.size); // of nothing: NaN
+        lsi_put_float(k->out[0]->data, d, row, sum / (double)r.size); // of nothing: NaN
     }
     return LS_OK;
 }

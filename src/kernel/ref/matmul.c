@@ -1,5 +1,5 @@
 /* Matrix products. */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 /* One matrix of a batch: where element (row, col) lies. */
@@ -72,9 +72,10 @@ LSI_INLINE void multiply_float(const struct product *p, const void *a, const voi
         double sum = 0;
 
         for (int64_t i = 0; i < p->k; i++) {
-            sum += lsi_get(a, d, row + i * p->a.col) * lsi_get(b, d, col + i * p->b.row);
+            sum += lsi_get_float(a, d, row + i * p->a.col) *
+                   lsi_get_float(b, d, col + i * p->b.row);
         }
-        lsi_put(y, d, y0 + e, sum);
+        lsi_put_float(y, d, y0 + e, sum);
     }
 }
 
@@ -144,12 +145,12 @@ LSI_INLINE ls_status dense(ls_op_call *k, ls_dtype d)
         double sum = 0;
 
         for (int64_t i = 0; i < inner; i++) {
-            sum += lsi_get(x, d, row + i) * lsi_get(w, d, i * n + col);
+            sum += lsi_get_float(x, d, row + i) * lsi_get_float(w, d, i * n + col);
         }
         if (bias != NULL) {
-            sum += lsi_get(bias, d, col);
+            sum += lsi_get_float(bias, d, col);
         }
-        lsi_put(k->out[0]->data, d, e, lsi_ref_activation(at->activation, sum));
+        lsi_put_float(k->out[0]->data, d, e, lsi_ref_activation(at->activation, sum));
     }
     return LS_OK;
 }

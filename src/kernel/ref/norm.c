@@ -3,7 +3,7 @@
  * channels and share their loops: the moments of a layer norm are those of a row, the
  * moments of a batch norm those of a channel. Variances are computed in a second pass.
  */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 /* `count` elements from `first` on, `step` apart, that are normalised together. */
@@ -29,11 +29,11 @@ LSI_INLINE struct moments moments_of(const void *x, struct group g, ls_dtype d)
         return m; // not NaN: weighted by its rows, an empty part adds nothing to a sum
     }
     for (int64_t i = 0; i < g.count; i++) {
-        m.mean += lsi_get(x, d, g.first + i * g.step);
+        m.mean += lsi_get_float(x, d, g.first + i * g.step);
     }
     m.mean /= (double)g.count;
     for (int64_t i = 0; i < g.count; i++) {
-        const double v = lsi_get(x, d, g.first + i * g.step) - m.mean;
+        const double v = lsi_get_float(x, d, g.first + i * g.step) - m.mean;
 
         m.variance += v * v;
     }
@@ -53,17 +53,18 @@ LSI_INLINE ls_status normalise(ls_op_call *k, bool batch, ls_dtype d)
         const struct moments m = moments_of(x, g, d);
         const double rstd = 1 / sqrt(m.variance + at->a);
 
-        lsi_put(k->out[1]->data, d, s, m.mean);
+        lsi_put_float(k->out[1]->data, d, s, m.mean);
         if (batch) {
-            lsi_put(k->out[2]->data, d, s, m.variance);
+            lsi_put_float(k->out[2]->data, d, s, m.variance);
         }
-        lsi_put(k->out[batch ? 3 : 2]->data, d, s, rstd);
+        lsi_put_float(k->out[batch ? 3 : 2]->data, d, s, rstd);
         for (int64_t i = 0; i < g.count; i++) {
             const int64_t e = g.first + i * g.step, c = e % r.size;
 
-            lsi_put(k->out[0]->data, d, e,
-                    (lsi_get(x, d, e) - m.mean) * rstd * lsi_get(gamma, d, c) +
-                        lsi_get(beta, d, c));
+            lsi_put_float(k->out[0]->data, d, e,
+                          (lsi_get_float(x, d, e) - m.mean) * rstd *
+                                  lsi_get_float(gamma, d, c) +
+                              lsi_get_float(beta, d, c));
         }
     }
     return LS_OK;
@@ -74,26 +75,26 @@ LSI_INLINE void input_grad(const ls_op_call *k, lsi_last_axis r, bool batch, int
                            ls_dtype d)
 {
     const void *g = k->in[0]->data, *x = k->in[1]->data, *gamma = k->in[2]->data;
-    const double mean = lsi_get(k->in[3]->data, d, s);
-    const double rstd = lsi_get(k->in[4]->data, d, s);
+    const double mean = lsi_get_float(k->in[3]->data, d, s);
+    const double rstd = lsi_get_float(k->in[4]->data, d, s);
     const struct group group = group_of(r, batch, s);
     double sum = 0, dot = 0;
 
     for (int64_t i = 0; i < group.count; i++) {
         const int64_t e = group.first + i * group.step;
-        const double u = lsi_get(g, d, e) * lsi_get(gamma, d, e % r.size);
+        const double u = lsi_get_float(g, d, e) * lsi_get_float(gamma, d, e % r.size);
 
         sum += u;
-        dot += u * (lsi_get(x, d, e) - mean) * rstd;
+        dot += u * (lsi_get_float(x, d, e) - mean) * rstd;
     }
     sum /= (double)group.count;
     dot /= (double)group.count;
     for (int64_t i = 0; i < group.count; i++) {
         const int64_t e = group.first + i * group.step;
-        const double u = lsi_get(g, d, e) * lsi_get(gamma, d, e % r.size);
-        const double h = (lsi_get(x, d, e) - mean) * rstd;
+        const double u = lsi_get_float(g, d, e) * lsi_get_float(gamma, d, e % r.size);
+        const double h = (lsi_get_float(x, d, e) - mean) * rstd;
 
-        lsi_put(k->out[0]->data, d, e, rstd * (u - sum - h * dot));
+        lsi_put_float(k->out[0]->data, d, e, rstd * (u - sum - h * dot));
     }
 }
 
@@ -112,12 +113,13 @@ LSI_INLINE ls_status normalise_grad(ls_op_call *k, bool batch, ls_dtype d)
         for (int64_t row = 0; row < r.rows; row++) {
             const int64_t s = batch ? c : row, e = row * r.size + c;
 
-            dbeta += lsi_get(g, d, e);
-            dgamma += lsi_get(g, d, e) * (lsi_get(x, d, e) - lsi_get(mean, d, s)) *
-                      lsi_get(rstd, d, s);
+            dbeta += lsi_get_float(g, d, e);
+            dgamma += lsi_get_float(g, d, e) *
+                      (lsi_get_float(x, d, e) - lsi_get_float(mean, d, s)) *
+                      lsi_get_float(rstd, d, s);
         }
-        lsi_put(k->out[1]->data, d, c, dgamma);
-        lsi_put(k->out[2]->data, d, c, dbeta);
+        lsi_put_float(k->out[1]->data, d, c, dgamma);
+        lsi_put_float(k->out[2]->data, d, c, dbeta);
     }
     return LS_OK;
 }
@@ -129,12 +131,13 @@ LSI_INLINE ls_status inference(ls_op_call *k, ls_dtype d)
 
     for (int64_t e = 0; e < k->out[0]->count; e++) {
         const int64_t c = e % size;
-        const double rstd = 1 / sqrt(lsi_get(k->in[4]->data, d, c) + at->a);
+        const double rstd = 1 / sqrt(lsi_get_float(k->in[4]->data, d, c) + at->a);
 
-        lsi_put(k->out[0]->data, d, e,
-                (lsi_get(k->in[0]->data, d, e) - lsi_get(k->in[3]->data, d, c)) * rstd *
-                        lsi_get(k->in[1]->data, d, c) +
-                    lsi_get(k->in[2]->data, d, c));
+        lsi_put_float(
+            k->out[0]->data, d, e,
+            (lsi_get_float(k->in[0]->data, d, e) - lsi_get_float(k->in[3]->data, d, c)) *
+                    rstd * lsi_get_float(k->in[1]->data, d, c) +
+                lsi_get_float(k->in[2]->data, d, c));
     }
     return LS_OK;
 }

@@ -5,7 +5,7 @@
  * again for what it refuses, has a stretch of blocks for every group of elements.
  */
 #include "base/philox.h"
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 enum { PER_BLOCK = LSI_WORDS_PER_BLOCK, NS_A_BLOCK = 20, NS_A_NORMAL_BLOCK = 100 };
@@ -38,7 +38,7 @@ static void store(ls_dtype dtype, void *to, int64_t at, const double *values, in
 #define EACH(D, T)                                                                       \
     case LS_##D:                                                                         \
         for (int i = 0; i < n; i++) {                                                    \
-            lsi_put(to, LS_##D, at + i, values[i]);                                      \
+            lsi_put_float(to, LS_##D, at + i, values[i]);                                \
         }                                                                                \
         break;
         LSI_FLOATS(EACH)
@@ -116,8 +116,8 @@ LSI_INLINE double rounded(ls_dtype dtype, double v)
 {
     uint64_t room; // for an element of any dtype
 
-    lsi_put(&room, dtype, 0, v);
-    return lsi_get(&room, dtype, 0);
+    lsi_put_float(&room, dtype, 0, v);
+    return lsi_get_float(&room, dtype, 0);
 }
 
 /* v * scale + shift as the dtype computes it: rounded twice. */
@@ -410,9 +410,9 @@ static void dropout_share(void *arg, int part, int parts)
 #define EACH(D, T)                                                                       \
     case LS_##D:                                                                         \
         for (int64_t i = begin; i < end; i++) {                                          \
-            const double v = lsi_get(x, LS_##D, i) * scale;                              \
+            const double v = lsi_get_float(x, LS_##D, i) * scale;                        \
                                                                                          \
-            lsi_put(y, LS_##D, i, mask[i] != 0 ? v : 0.0); /* drops a NaN, too */        \
+            lsi_put_float(y, LS_##D, i, mask[i] != 0 ? v : 0.0); /* drops a NaN, too */  \
         }                                                                                \
         break;
         LSI_FLOATS(EACH)

@@ -3,7 +3,7 @@
  * in row-major order, and floats are summed as doubles: the result is the nearest one can
  * reasonably ask for and is what faster kernels are compared with.
  */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 /* A set of axes of the input, walked in row-major order: of those kept, or reduced. */
@@ -88,9 +88,9 @@ LSI_INLINE ls_status fold_float_as(ls_op_call *k, ls_dtype dtype, double init,
         double acc = init;
 
         for (int64_t j = 0; j < inner.count; j++, step(&inner)) {
-            acc = f(acc, lsi_get(x, dtype, kept.at + inner.at));
+            acc = f(acc, lsi_get_float(x, dtype, kept.at + inner.at));
         }
-        lsi_put(y, dtype, i, end(acc, (double)inner.count));
+        lsi_put_float(y, dtype, i, end(acc, (double)inner.count));
     }
     return LS_OK;
 }
@@ -293,13 +293,13 @@ LSI_INLINE ls_status logsumexp(ls_op_call *k, ls_dtype dtype)
         double acc = 0;
 
         for (int64_t j = 0; j < inner.count; j++, step(&inner)) {
-            top = max_float(top, lsi_get(x, dtype, kept.at + inner.at));
+            top = max_float(top, lsi_get_float(x, dtype, kept.at + inner.at));
         }
         top = isfinite(top) ? top : 0;
         for (int64_t j = 0; j < inner.count; j++, step(&inner)) {
-            acc += exp(lsi_get(x, dtype, kept.at + inner.at) - top);
+            acc += exp(lsi_get_float(x, dtype, kept.at + inner.at) - top);
         }
-        lsi_put(y, dtype, i, top + log(acc));
+        lsi_put_float(y, dtype, i, top + log(acc));
     }
     return LS_OK;
 }
@@ -332,7 +332,7 @@ LSI_INLINE ls_status find_float(ls_op_call *k, ls_dtype dtype, bool largest)
 
         y[i] = 0;
         for (int64_t j = 0; j < inner.count; j++, step(&inner)) {
-            const double v = lsi_get(x, dtype, kept.at + inner.at);
+            const double v = lsi_get_float(x, dtype, kept.at + inner.at);
 
             if ((largest ? v : -v) > best) {
                 best = largest ? v : -v;

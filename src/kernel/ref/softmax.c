@@ -1,5 +1,5 @@
 /* Softmax over the last axis, its logarithm, their gradients. */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 /* The maximum of a row and the logarithm of the sum of exp(x - maximum). */
@@ -12,12 +12,12 @@ LSI_INLINE struct scale scale_of(const void *x, int64_t at, int64_t size, ls_dty
     double top = -INFINITY, sum = 0;
 
     for (int64_t i = 0; i < size; i++) {
-        const double v = lsi_get(x, d, at + i);
+        const double v = lsi_get_float(x, d, at + i);
 
         top = v > top ? v : top;
     }
     for (int64_t i = 0; i < size; i++) {
-        sum += exp(lsi_get(x, d, at + i) - top);
+        sum += exp(lsi_get_float(x, d, at + i) - top);
     }
     return (struct scale){top, log(sum)};
 }
@@ -31,9 +31,9 @@ LSI_INLINE ls_status softmax_rows(ls_op_call *k, bool logarithm, ls_dtype d)
         const struct scale s = scale_of(x, at, r.size, d);
 
         for (int64_t i = at; i < at + r.size; i++) {
-            const double v = lsi_get(x, d, i) - s.top - s.log_sum;
+            const double v = lsi_get_float(x, d, i) - s.top - s.log_sum;
 
-            lsi_put(k->out[0]->data, d, i, logarithm ? v : exp(v));
+            lsi_put_float(k->out[0]->data, d, i, logarithm ? v : exp(v));
         }
     }
     return LS_OK;
@@ -69,10 +69,11 @@ LSI_INLINE ls_status softmax_grad(ls_op_call *k, ls_dtype d)
         double sum = 0;
 
         for (int64_t i = at; i < at + r.size; i++) {
-            sum += lsi_get(g, d, i) * lsi_get(y, d, i);
+            sum += lsi_get_float(g, d, i) * lsi_get_float(y, d, i);
         }
         for (int64_t i = at; i < at + r.size; i++) {
-            lsi_put(k->out[0]->data, d, i, (lsi_get(g, d, i) - sum) * lsi_get(y, d, i));
+            lsi_put_float(k->out[0]->data, d, i,
+                          (lsi_get_float(g, d, i) - sum) * lsi_get_float(y, d, i));
         }
     }
     return LS_OK;
@@ -93,11 +94,11 @@ LSI_INLINE ls_status log_softmax_grad(ls_op_call *k, ls_dtype d)
         double sum = 0;
 
         for (int64_t i = at; i < at + r.size; i++) {
-            sum += lsi_get(g, d, i);
+            sum += lsi_get_float(g, d, i);
         }
         for (int64_t i = at; i < at + r.size; i++) {
-            lsi_put(k->out[0]->data, d, i,
-                    lsi_get(g, d, i) - exp(lsi_get(y, d, i)) * sum);
+            lsi_put_float(k->out[0]->data, d, i,
+                          lsi_get_float(g, d, i) - exp(lsi_get_float(y, d, i)) * sum);
         }
     }
     return LS_OK;

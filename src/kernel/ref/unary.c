@@ -1,5 +1,5 @@
 /* Elementwise, one operand; and the gradients that take one pass over two operands. */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 static const double SQRT_HALF = 0.70710678118654752440;
@@ -20,7 +20,7 @@ LSI_INLINE ls_status map_as(ls_op_call *k, ls_dtype dtype, float_fn f, int_fn fi
 
     for (int64_t i = 0, n = k->out[0]->count; i < n; i++) {
         if (lsi_is_float(dtype)) {
-            lsi_put(y, dtype, i, f(lsi_get(x, dtype, i)));
+            lsi_put_float(y, dtype, i, f(lsi_get_float(x, dtype, i)));
         } else {
             lsi_put_int(y, dtype, i, fi(lsi_get_int(x, dtype, i), lsi_is_signed(dtype)));
         }
@@ -63,7 +63,8 @@ LSI_INLINE ls_status pair_as(ls_op_call *k, ls_dtype dtype, float_pair_fn f,
 
     for (int64_t i = 0, n = k->out[0]->count; i < n; i++) {
         if (lsi_is_float(dtype)) {
-            lsi_put(y, dtype, i, f(lsi_get(g, dtype, i), lsi_get(v, dtype, i)));
+            lsi_put_float(y, dtype, i,
+                          f(lsi_get_float(g, dtype, i), lsi_get_float(v, dtype, i)));
         } else {
             lsi_put_int(y, dtype, i,
                         fi(lsi_get_int(g, dtype, i), lsi_get_int(v, dtype, i),
@@ -230,9 +231,9 @@ LSI_INLINE ls_status leaky_relu(ls_op_call *k, ls_dtype dtype)
     void *to = k->out[0]->data;
 
     for (int64_t i = 0, n = k->out[0]->count; i < n; i++) {
-        const double x = lsi_get(from, dtype, i);
+        const double x = lsi_get_float(from, dtype, i);
 
-        lsi_put(to, dtype, i, x > 0 ? x : slope * x);
+        lsi_put_float(to, dtype, i, x > 0 ? x : slope * x);
     }
     return LS_OK;
 }
@@ -314,10 +315,10 @@ LSI_INLINE ls_status clip(ls_op_call *k, ls_dtype dtype)
     void *to = k->out[0]->data;
 
     for (int64_t i = 0, n = k->out[0]->count; i < n; i++) {
-        const double x = lsi_get(from, dtype, i);
+        const double x = lsi_get_float(from, dtype, i);
         const double raised = x < p->a ? p->a : x;
 
-        lsi_put(to, dtype, i, raised > p->b ? p->b : raised);
+        lsi_put_float(to, dtype, i, raised > p->b ? p->b : raised);
     }
     return LS_OK;
 }
@@ -392,9 +393,9 @@ LSI_INLINE ls_status leaky_relu_grad(ls_op_call *k, ls_dtype dtype)
     void *to = k->out[0]->data;
 
     for (int64_t i = 0, n = k->out[0]->count; i < n; i++) {
-        const double g = lsi_get(from, dtype, i);
+        const double g = lsi_get_float(from, dtype, i);
 
-        lsi_put(to, dtype, i, lsi_get(at, dtype, i) > 0 ? g : slope * g);
+        lsi_put_float(to, dtype, i, lsi_get_float(at, dtype, i) > 0 ? g : slope * g);
     }
     return LS_OK;
 }

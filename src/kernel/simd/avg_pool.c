@@ -2,7 +2,7 @@
  * Average pooling over windows of an image [n,h,w,c], a vector of channels at a time, and
  * its gradient. Positions outside the image do not count.
  */
-#include "kernel/simd/pool.h"
+#include "kernel/simd/pool2d.h"
 
 static float share_of(const struct window *w)
 {

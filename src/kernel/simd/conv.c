@@ -118,7 +118,7 @@ struct patches {
     float *padded;
     int64_t *windows; /* place of each window */
     int64_t *taps;    /* place of each element of a patch */
-    lsi_piece *pieces;
+    lsi_strided_run *pieces;
     void *memory;
 };
 
@@ -163,7 +163,7 @@ static ls_status open_patches(ls_op_call *k, const lsi_conv *v, int64_t windows,
         floats = (size_t)(v->n * p->v.h * p->v.w * v->c);
     }
     bytes = (size_t)(windows + taps) * sizeof(int64_t) +
-            (size_t)pieces * sizeof(lsi_piece) + floats * sizeof(float);
+            (size_t)pieces * sizeof(lsi_strided_run) + floats * sizeof(float);
     p->memory = lsi_device_alloc(k->device, bytes);
     if (p->memory == NULL) {
         return lsi_fail_memory(k->err, "convolution", bytes);
@@ -222,7 +222,7 @@ static void list_patch_pieces(const struct patches *p)
     for (int64_t i = 0; i < count; i++) {
         const int64_t y = i / in_row * v->dilation[0], x = i % in_row * v->dilation[1];
 
-        p->pieces[i] = (lsi_piece){(y * v->w + x) * v->c, v->kw * v->c / in_row};
+        p->pieces[i] = (lsi_strided_run){(y * v->w + x) * v->c, v->kw * v->c / in_row};
     }
 }
 
@@ -376,7 +376,7 @@ static ls_status filter_grad_all(ls_op_call *k, const lsi_conv *v, lsi_gemm *g)
     for (int64_t row = 0; row < v->n * v->oh; row++) {
         const int64_t y = row / v->oh * p.v.h + row % v->oh * v->stride[0];
 
-        p.pieces[row] = (lsi_piece){y * p.v.w * v->c, v->ow};
+        p.pieces[row] = (lsi_strided_run){y * p.v.w * v->c, v->ow};
     }
     walk.rows = p.taps;
     walk.pieces = p.pieces;

@@ -228,7 +228,7 @@ struct block {
     int64_t step;
     int64_t
         strip; /* what lies between strips of GEMM_MR rows; 0: they are rs apart, too */
-    const lsi_piece *pieces;
+    const lsi_strided_run *pieces;
     int64_t count;
 };
 
@@ -324,7 +324,7 @@ static void cut_strips(const float *from, int64_t ld, int64_t depth, int64_t row
 struct depth {
     int64_t p0, n; /* which k's */
     int64_t count;
-    lsi_piece pieces[DEPTH + 8];
+    lsi_strided_run pieces[DEPTH + 8];
 };
 
 /* Where a block begins in a walk: a piece, and how much of it is done. */
@@ -338,16 +338,17 @@ static void take_depth(const lsi_gemm *g, int64_t p0, int64_t n, struct cursor *
     d->p0 = p0;
     d->n = n;
     d->count = 1;
-    d->pieces[0] = (lsi_piece){0, n};
+    d->pieces[0] = (lsi_strided_run){0, n};
     if (g->a.walk == NULL) {
         return;
     }
     d->count = 0;
     while (n > 0) {
-        const lsi_piece *from = &g->a.walk->pieces[at->piece];
+        const lsi_strided_run *from = &g->a.walk->pieces[at->piece];
         const int64_t some = LSI_MIN(from->n - at->done, n);
 
-        d->pieces[d->count++] = (lsi_piece){from->at + at->done * g->a.walk->step, some};
+        d->pieces[d->count++] =
+            (lsi_strided_run){from->at + at->done * g->a.walk->step, some};
         n -= some;
         at->done += some;
         if (at->done == from->n) {

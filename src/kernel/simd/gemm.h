@@ -31,9 +31,9 @@
 enum { GEMM_ALIAS = 1024 };
 
 /* Elements that follow each other at a constant distance, from `at` on. */
-typedef struct lsi_piece {
+typedef struct lsi_strided_run {
     int64_t at, n;
-} lsi_piece;
+} lsi_strided_run;
 
 /*
  * A left matrix that is nowhere stored as one: element (i, p) lies at rows[i] plus the
@@ -42,7 +42,7 @@ typedef struct lsi_piece {
  */
 typedef struct lsi_walk {
     const int64_t *rows;
-    const lsi_piece *pieces;
+    const lsi_strided_run *pieces;
     int64_t step;
 } lsi_walk;
 
@@ -85,7 +85,7 @@ typedef struct lsi_finish {
 typedef struct lsi_operands {
     const float *a;
     const int64_t *rows;
-    const lsi_piece *pieces;
+    const lsi_strided_run *pieces;
     int64_t count, step;
     const float *b;
     int64_t bs;

@@ -146,7 +146,7 @@ LSI_INLINE int64_t opaque(int64_t x)
 
 /* Elements that follow each other, b in panels: four turns at constant offsets. */
 LSI_INLINE const float *run_piece(const int mr, const int nv, vf acc[][2],
-                                  const float *const *row, lsi_piece piece,
+                                  const float *const *row, lsi_strided_run piece,
                                   const float *b)
 {
     int64_t at = piece.at, left = piece.n;
@@ -172,8 +172,8 @@ LSI_INLINE const float *run_piece(const int mr, const int nv, vf acc[][2],
 
 /* Elements `step` apart, rows of the right matrix `bs`. */
 LSI_INLINE const float *step_piece(const int mr, const int nv, vf acc[][2],
-                                   const float *const *row, lsi_piece piece, int64_t step,
-                                   const float *b, int64_t bs)
+                                   const float *const *row, lsi_strided_run piece,
+                                   int64_t step, const float *b, int64_t bs)
 {
     int64_t at = piece.at, left = piece.n;
     vf bv[2];
@@ -202,7 +202,7 @@ LSI_INLINE const float *step_piece(const int mr, const int nv, vf acc[][2],
  * there may be what another member is just writing.
  */
 LSI_INLINE void pack_piece(const int mr, const int nv, vf acc[][2],
-                           const float *const *row, lsi_piece piece, int64_t step,
+                           const float *const *row, lsi_strided_run piece, int64_t step,
                            const float *b, int64_t bs, float *panel)
 {
     int64_t at = piece.at;

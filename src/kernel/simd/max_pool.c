@@ -2,7 +2,7 @@
  * Max pooling over windows of an image [n,h,w,c], a vector of channels at a time, and its
  * gradient. Positions in the window are counted row by row, those outside the image too.
  */
-#include "kernel/simd/pool.h"
+#include "kernel/simd/pool2d.h"
 
 enum { NO_MAXIMUM = 255 }; /* relu: nothing above 0 in the window */
 

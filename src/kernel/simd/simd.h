@@ -27,8 +27,6 @@
 #define LSI_SIMD(name) lsi_##name##_baseline
 #endif
 
-#define LSI_INLINE static inline __attribute__((always_inline, unused))
-
 /*
  * Before a loop of a constant, small number of turns whose arrays are to be registers.
  * Clang unrolls these by itself, and too late for that when it is told to; under a

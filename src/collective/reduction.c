@@ -1,22 +1,27 @@
-#include "collective/reduce.h"
+/*
+ * Reductions over the buffers of all ranks, in the tree's order; names of reductions; the
+ * choice of the element loops for this CPU.
+ */
+#include "collective/reduction.h"
 
-#include "collective/adds.h"
+#include "collective/reduction_loops.h"
 #include "tensor/tensor.h"
 
 #include <stdio.h>
 #include <strings.h>
 
 enum {
-    BLOCK_BYTES = 4096, // of a partial sum: a tree's worth of them stays in the cache
-    DEEPEST = 32        // levels: more ranks than an int can count
+    BLOCK_BYTES = 4096, // of a partial sum: those of one tree stay in the cache
+    DEEPEST = 32        // levels: enough for any number of ranks
 };
 
-extern const lsi_adds lsi_adds_baseline, lsi_adds_avx2, lsi_adds_avx512;
+extern const lsi_reduction_loops lsi_reduction_loops_baseline, lsi_reduction_loops_avx2,
+    lsi_reduction_loops_avx512;
 
-/* The instruction set cannot change after first use: whoever comes first finds it. */
-static _Atomic(const lsi_adds *) best;
+/* Chosen at the first use; the instruction set does not change after that. */
+static _Atomic(const lsi_reduction_loops *) best;
 
-static const lsi_adds *find_best(void)
+static const lsi_reduction_loops *find_best(void)
 {
     const char *cap = lsi_env("LS_ISA");
     lsi_isa isa = lsi_isa_best(), most;
@@ -26,18 +31,18 @@ static const lsi_adds *find_best(void)
     }
 #if defined(__x86_64__)
     if (isa == LSI_ISA_AVX512) {
-        return &lsi_adds_avx512;
+        return &lsi_reduction_loops_avx512;
     }
     if (isa == LSI_ISA_AVX2) {
-        return &lsi_adds_avx2;
+        return &lsi_reduction_loops_avx2;
     }
 #endif
-    return &lsi_adds_baseline;
+    return &lsi_reduction_loops_baseline;
 }
 
-const lsi_adds *lsi_adds_best(void)
+const lsi_reduction_loops *lsi_reduction_loops_best(void)
 {
-    const lsi_adds *adds = atomic_load_explicit(&best, memory_order_acquire);
+    const lsi_reduction_loops *adds = atomic_load_explicit(&best, memory_order_acquire);
 
     if (adds == NULL) {
         adds = find_best();
@@ -61,24 +66,27 @@ ls_status ls_reduce_from_name(const char *name, ls_reduce *out, ls_error *err)
             return LS_OK;
         }
     }
-    return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                         "there is no reduction \"%.40s\": it is SUM, MEAN, MIN, MAX or "
-                         "PROD",
-                         name != NULL ? name : "(null)");
+    return lsi_fail_kind(
+        err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+        "there is no reduction \"%.40s\"; the reductions are SUM, MEAN, MIN, "
+        "MAX and PROD",
+        name != NULL ? name : "(null)");
 }
 
 ls_status lsi_reduce_check(ls_reduce op, ls_dtype dtype, ls_error *err)
 {
     if (op < LS_SUM || op > LS_PROD) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "%d is no reduction: it is LS_SUM, LS_MEAN, LS_MIN, LS_MAX "
-                             "or LS_PROD",
-                             (int)op);
+        return lsi_fail_kind(
+            err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+            "%d is not a reduction; it must be LS_SUM, LS_MEAN, LS_MIN, LS_MAX "
+            "or LS_PROD",
+            (int)op);
     }
     if (!lsi_dtype_is_number(dtype)) {
-        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "a reduction of %s: it takes floats and integers; cast it first",
-                        ls_dtype_name(dtype));
+        return lsi_fail(
+            err, LS_INVALID_ARGUMENT, -1,
+            "a reduction of %s: floats and integers can be reduced; convert it first",
+            ls_dtype_name(dtype));
     }
     return LS_OK;
 }
@@ -140,10 +148,10 @@ static enum lsi_add_op row_of(ls_reduce op)
     return LSI_ADD_SUM;
 }
 
-/* One block of a tree in the making. */
+/* One block of elements while its tree is added. */
 struct tree {
-    const lsi_adds *adds;
-    const lsi_sum *sum;
+    const lsi_reduction_loops *adds;
+    const lsi_reduction *sum;
     enum lsi_add_op row;
     enum lsi_add_type type;
     size_t wide, narrow; // bytes of an element
@@ -171,14 +179,14 @@ static const void *widen(struct tree *t, const void *from, bool wide, size_t at)
     return room;
 }
 
-/* Adds the last part into the one before it, at `to` or in that one's own room. */
+/* Adds the last part to the one before it, into `to` or (NULL) that one's room. */
 static void join_last(struct tree *t, void *to)
 {
     const int left = t->depth - 2;
-    void *place = to != NULL ? to : t->room[left];
+    void *target = to != NULL ? to : t->room[left];
 
-    t->adds->pair[t->row][t->type](place, t->parts[left], t->parts[left + 1], t->count);
-    t->parts[left] = place;
+    t->adds->pair[t->row][t->type](target, t->parts[left], t->parts[left + 1], t->count);
+    t->parts[left] = target;
     t->leaves[left] += t->leaves[left + 1];
     t->depth--;
 }
@@ -200,13 +208,13 @@ static void store(const struct tree *t, const void *part, void *to, bool wide)
 /* Divides the only part that is left; a source is copied first. */
 static void divide(struct tree *t, void *to)
 {
-    void *place = to != NULL ? to : t->room[0];
+    void *target = to != NULL ? to : t->room[0];
 
-    if (t->parts[0] != place) {
-        memcpy(place, t->parts[0], t->count * t->wide);
-        t->parts[0] = place;
+    if (t->parts[0] != target) {
+        memcpy(target, t->parts[0], t->count * t->wide);
+        t->parts[0] = target;
     }
-    t->adds->divide[t->type](place, t->sum->by, t->count);
+    t->adds->divide[t->type](target, t->sum->by, t->count);
 }
 
 /*
@@ -219,7 +227,7 @@ static void run_block(struct tree *t, const void *const *from, const bool *wide_
 {
     const size_t step = wide_to ? t->wide : t->narrow;
     void *first = (char *)to[0] + at * step;
-    // The first place takes the last sum as it is made, if it takes what is added in.
+    // The last addition writes to the first target, if that has the type of the sums.
     void *direct = wide_to || !t->half ? first : NULL;
 
     t->depth = 0;
@@ -243,9 +251,9 @@ static void run_block(struct tree *t, const void *const *from, const bool *wide_
     }
 }
 
-/* Two places are written as the sum is made; for more, it is copied while it is hot. */
-static void run_pass(const lsi_adds *adds, const lsi_sum *sum, const void *const *from,
-                     int n, void *const *to, int m, size_t count)
+/* Writes the sum to two targets at once; to others it is copied while in the cache. */
+static void run_pass(const lsi_reduction_loops *adds, const lsi_reduction *sum,
+                     const void *const *from, int n, void *const *to, int m, size_t count)
 {
     const enum lsi_add_type type = type_of(sum->dtype);
     const size_t size = ls_dtype_size(sum->dtype);
@@ -291,9 +299,9 @@ static void run_blocks(struct tree *t, const void *const *from, const bool *wide
     }
 }
 
-static void run_tree(const lsi_adds *adds, const lsi_sum *sum, const void *const *from,
-                     const bool *wide_from, int n, void *const *to, bool wide_to, int m,
-                     size_t count)
+static void run_tree(const lsi_reduction_loops *adds, const lsi_reduction *sum,
+                     const void *const *from, const bool *wide_from, int n,
+                     void *const *to, bool wide_to, int m, size_t count)
 {
     struct tree t = {.adds = adds,
                      .sum = sum,
@@ -316,11 +324,11 @@ static void run_tree(const lsi_adds *adds, const lsi_sum *sum, const void *const
     }
 }
 
-LSI_HOT void lsi_sum_run(const lsi_sum *sum, const void *const *from,
-                         const bool *wide_from, int n, void *const *to, bool wide_to,
-                         int m, size_t count)
+LSI_HOT void lsi_reduction_run(const lsi_reduction *sum, const void *const *from,
+                               const bool *wide_from, int n, void *const *to,
+                               bool wide_to, int m, size_t count)
 {
-    const lsi_adds *adds = lsi_adds_best();
+    const lsi_reduction_loops *adds = lsi_reduction_loops_best();
 
     if (sum->op == LS_SUM && (sum->dtype == LS_F32 || sum->dtype == LS_F64) && n >= 2 &&
         n <= LSI_ADD_MOST) {
@@ -333,7 +341,7 @@ LSI_HOT void lsi_sum_run(const lsi_sum *sum, const void *const *from,
 void lsi_reduce_tree(ls_reduce op, const void *const *from, int n, void *to, size_t count,
                      ls_dtype dtype)
 {
-    const lsi_sum sum = {op == LS_MEAN ? LS_SUM : op, dtype, op == LS_MEAN ? n : 1};
+    const lsi_reduction sum = {op == LS_MEAN ? LS_SUM : op, dtype, op == LS_MEAN ? n : 1};
 
-    lsi_sum_run(&sum, from, NULL, n, &to, false, 1, count);
+    lsi_reduction_run(&sum, from, NULL, n, &to, false, 1, count);
 }

@@ -7,20 +7,21 @@
 #define LSI_REDUCE_H
 #include "collective/collective.h"
 
-typedef struct lsi_sum {
+typedef struct lsi_reduction {
     ls_reduce op; /* LS_MEAN is LS_SUM here: `by` divides */
     ls_dtype dtype;
     int by; /* the result is divided by this; 1: it is not */
-} lsi_sum;
+} lsi_reduction;
 
 /* Bytes of an element of a partial sum. */
 size_t lsi_wide_size(ls_dtype dtype);
 
 /*
- * Adds from[0 .. n-1] into every to[0 .. m-1]; m is at least 1, and places may be sources
- * at the same elements. wide_from[r] (NULL: all false): source r is a partial sum;
- * wide_to: the places take one.
+ * Adds from[0 .. n-1] into every to[0 .. m-1]; m is at least 1, and a target may also be
+ * a source. wide_from[r] (NULL: all false): source r is a partial sum; wide_to: the
+ * targets get one.
  */
-void lsi_sum_run(const lsi_sum *sum, const void *const *from, const bool *wide_from,
-                 int n, void *const *to, bool wide_to, int m, size_t count);
+void lsi_reduction_run(const lsi_reduction *sum, const void *const *from,
+                       const bool *wide_from, int n, void *const *to, bool wide_to, int m,
+                       size_t count);
 #endif

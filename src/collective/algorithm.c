@@ -1,6 +1,7 @@
 /*
- * Which algorithm a call takes: the cheapest by a small model of time, among those that
- * add in the tree's order. An option or LS_COMM_ALGORITHM overrides.
+ * Names of the algorithms and the choice among them: the cheapest by a small model of
+ * time, among those that add in the tree's order. An option or LS_COMM_ALGORITHM
+ * overrides.
  */
 #include "collective/call.h"
 #include "device/topology.h"
@@ -31,7 +32,7 @@ bool lsi_algorithm_from_name(const char *name, lsi_algorithm *out)
     return false;
 }
 
-/* The machine does not change: asked once. */
+/* Read once: the machine does not change. */
 static int nodes = 1;
 static lsi_once nodes_once = LSI_ONCE_INIT;
 
@@ -51,9 +52,9 @@ int lsi_comm_nodes(void)
 }
 
 /*
- * Times in nanoseconds. A phase ends with a round trip of all ranks; a byte that comes
- * from another node's memory costs more than one from the own. What counts is the
- * proportion of these numbers, not their truth on one machine.
+ * Times in nanoseconds. A phase ends with a round trip of all ranks; a byte from another
+ * NUMA node's memory costs more than one from the own. The choice depends on the ratios
+ * of these numbers, not on their values on one machine.
  */
 #define PHASE_NS 150.0
 #define BYTE_NS 0.03
@@ -85,7 +86,7 @@ static double tree_ns(size_t bytes, int ranks, int spread)
            (PHASE_NS + (double)bytes * (spread > 1 ? FAR_BYTE_NS : BYTE_NS) * 1.5);
 }
 
-/* As direct inside a node; one buffer a node crosses. */
+/* As direct inside a node; one buffer per node is sent between nodes. */
 static double hierarchical_ns(size_t bytes, int ranks, int spread)
 {
     const double far = spread > 1 ? 1.0 - 1.0 / spread : 0.0;
@@ -104,10 +105,10 @@ lsi_algorithm lsi_algorithm_choose(lsi_call_kind kind, size_t bytes, int ranks,
         return LSI_ALGORITHM_INLINE;
     }
     if (ranks < 2) {
-        return LSI_ALGORITHM_DIRECT; // a copy; the others have nothing to pass on
+        return LSI_ALGORITHM_DIRECT; // one rank: a copy
     }
     if (kind == LSI_CALL_BROADCAST) {
-        // Many who read one buffer stand in each other's way: it is passed on instead.
+        // Many readers of one buffer slow each other down: pass it on instead.
         return ranks > 3 ? LSI_ALGORITHM_TREE : LSI_ALGORITHM_DIRECT;
     }
     if (kind != LSI_CALL_ALL_REDUCE && kind != LSI_CALL_REDUCE &&
@@ -133,14 +134,14 @@ const char *ls_comm_choice(int ranks, size_t bytes, char *why, size_t size)
 
     if (named != NULL) {
         if (why != NULL && size > 0) {
-            (void)snprintf(why, size, "%s: LS_COMM_ALGORITHM says so", named);
+            (void)snprintf(why, size, "%s: set by LS_COMM_ALGORITHM", named);
         }
         return named;
     }
     chosen = lsi_algorithm_choose(LSI_CALL_ALL_REDUCE, bytes, LSI_MAX(ranks, 1), spread);
     switch (chosen) {
     case LSI_ALGORITHM_INLINE:
-        reason = "so few that they travel with the call, and every rank adds all";
+        reason = "small enough to be sent in the call itself; every rank adds all";
         break;
     case LSI_ALGORITHM_DIRECT:
         reason = "every rank sees all buffers and adds its slice of them, without a copy";
@@ -149,8 +150,8 @@ const char *ls_comm_choice(int ranks, size_t bytes, char *why, size_t size)
         reason = "pairs are added level by level";
         break;
     case LSI_ALGORITHM_HIERARCHICAL:
-        reason = "ranks of a NUMA node are added first, so that one buffer a node "
-                 "crosses";
+        reason = "ranks of a NUMA node are added first, so that one buffer per node "
+                 "is sent between nodes";
         break;
     case LSI_ALGORITHM_RING:
         break; // never chosen: it adds in another order
@@ -172,10 +173,11 @@ ls_status lsi_call_prepare(const ls_comm *comm, lsi_call *call,
     lsi_algorithm algorithm = LSI_ALGORITHM_DIRECT;
 
     if (named != NULL && !lsi_algorithm_from_name(named, &algorithm)) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "%s: there is no algorithm \"%.40s\": it is direct, tree, "
-                             "hierarchical or ring",
-                             lsi_call_name(call->kind), named);
+        return lsi_fail_kind(
+            err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+            "%s: there is no algorithm \"%.40s\"; the algorithms are direct, tree, "
+            "hierarchical and ring",
+            lsi_call_name(call->kind), named);
     }
     call->subdivisions = opts->subdivisions;
     call->inlined = lsi_inline_size(call, comm->size);
@@ -206,7 +208,7 @@ static void read_settings(void)
         algorithm_setting = names[known];
     } else if (algorithm != NULL && strcasecmp(algorithm, "auto") != 0) {
         lsi_log(LS_LOG_WARNING,
-                "LS_COMM_ALGORITHM=%.40s is left out: it is auto, direct, tree, "
+                "LS_COMM_ALGORITHM=%.40s is ignored: it must be auto, direct, tree, "
                 "hierarchical or ring",
                 algorithm);
     }
@@ -217,8 +219,8 @@ static void read_settings(void)
         ms = strtoll(timeout, &end, 10);
         if (errno != 0 || *end != '\0' || ms == 0) {
             lsi_log(LS_LOG_WARNING,
-                    "LS_COMM_TIMEOUT_MS=%.40s is left out: it is milliseconds, or -1 for "
-                    "no end",
+                    "LS_COMM_TIMEOUT_MS=%.40s is ignored: it must be milliseconds, or -1 "
+                    "for no timeout",
                     timeout);
         } else {
             timeout_setting = ms;

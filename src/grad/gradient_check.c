@@ -1,4 +1,4 @@
-#include "grad/check.h"
+#include "grad/gradient_check.h"
 
 #include <math.h>
 

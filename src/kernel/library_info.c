@@ -1,7 +1,7 @@
 /* What the library is and what it found; lockstep/info.h. */
-#include "lockstep/info.h"
 #include "device/topology.h"
 #include "kernel/kernel.h"
+#include "lockstep/info.h"
 
 #ifdef LSI_HAVE_DNNL_LOADER
 #include "kernel/dnnl/dnnl.h"

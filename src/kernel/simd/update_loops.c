@@ -1,5 +1,5 @@
-/* The updates of optimizers: kernel/update.h says what each does. */
-#include "kernel/update.h"
+/* The updates of optimizers: kernel/update_loops.h says what each does. */
+#include "kernel/update_loops.h"
 #include "kernel/simd/math.h"
 
 static void sgd(float *w_out, const float *w, const float *g, size_t n, float lr)

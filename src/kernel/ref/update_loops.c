@@ -1,5 +1,5 @@
-/* The updates of optimizers, element by element: the meaning of kernel/update.h. */
-#include "kernel/update.h"
+/* The updates of optimizers, element by element: the meaning of kernel/update_loops.h. */
+#include "kernel/update_loops.h"
 
 #include <math.h>
 

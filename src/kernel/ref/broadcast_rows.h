@@ -12,7 +12,7 @@ enum { LSI_MAX_OPERANDS = 3 };
  * The rows of the output, one after the other: `n` elements each, for which operand i
  * starts at element at[i] and goes on by step[i], which is 0 where it is broadcast.
  */
-typedef struct lsi_rows {
+typedef struct lsi_broadcast_rows {
     int64_t n;
     int64_t left; /* rows still to come, this one included */
     int64_t at[LSI_MAX_OPERANDS];
@@ -22,7 +22,7 @@ typedef struct lsi_rows {
     int64_t index[LS_MAX_DIMS];
     int64_t dims[LS_MAX_DIMS];
     int64_t stride[LSI_MAX_OPERANDS][LS_MAX_DIMS];
-} lsi_rows;
+} lsi_broadcast_rows;
 
 /* Elements that operand `t` moves on when axis `axis` of the output moves by one. */
 static inline int64_t lsi_stride_of(const ls_tensor *t, const ls_tensor *out, int axis)
@@ -40,7 +40,8 @@ static inline int64_t lsi_stride_of(const ls_tensor *t, const ls_tensor *out, in
 }
 
 /* True if axis `axis` goes on where the row of `n` elements after it ends. */
-static inline bool lsi_rows_continue(const lsi_rows *r, const int64_t *stride)
+static inline bool lsi_broadcast_rows_continue(const lsi_broadcast_rows *r,
+                                               const int64_t *stride)
 {
     for (int i = 0; i < r->operands; i++) {
         if (stride[i] != r->step[i] * r->n) {
@@ -51,10 +52,10 @@ static inline bool lsi_rows_continue(const lsi_rows *r, const int64_t *stride)
 }
 
 /* Starts at the first row. Inner axes that follow each other in memory become one. */
-static inline lsi_rows lsi_rows_of(const ls_op_call *k)
+static inline lsi_broadcast_rows lsi_broadcast_rows_of(const ls_op_call *k)
 {
     const ls_tensor *out = k->out[0];
-    lsi_rows r;
+    lsi_broadcast_rows r;
 
     memset(&r, 0, sizeof r);
     r.n = 1;
@@ -72,7 +73,7 @@ static inline lsi_rows lsi_rows_of(const ls_op_call *k)
         if (r.n == 1) {
             r.n = out->dims[axis];
             memcpy(r.step, stride, sizeof r.step);
-        } else if (r.outer == 0 && lsi_rows_continue(&r, stride)) {
+        } else if (r.outer == 0 && lsi_broadcast_rows_continue(&r, stride)) {
             r.n *= out->dims[axis];
         } else {
             r.dims[r.outer] = out->dims[axis];
@@ -87,7 +88,7 @@ static inline lsi_rows lsi_rows_of(const ls_op_call *k)
 }
 
 /* Goes on to the next row; false after the last. */
-static inline bool lsi_next_row(lsi_rows *r)
+static inline bool lsi_next_row(lsi_broadcast_rows *r)
 {
     if (--r->left <= 0) {
         return false;
@@ -110,7 +111,7 @@ static inline bool lsi_next_row(lsi_rows *r)
 /* The body of a kernel on two operands: y = expr of *pa and *pb for every element. */
 #define LSI_EACH_ELEMENT(k, T, R, expr)                                                  \
     do {                                                                                 \
-        lsi_rows r = lsi_rows_of(k);                                                     \
+        lsi_broadcast_rows r = lsi_broadcast_rows_of(k);                                 \
         const T *a = (k)->in[0]->data;                                                   \
         const T *b = (k)->in[1]->data;                                                   \
         R *y = (k)->out[0]->data;                                                        \

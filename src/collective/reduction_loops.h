@@ -1,7 +1,7 @@
 /*
- * The element loops of reductions, built once per instruction set (adds.c). Additions of
- * single elements give the same bits whatever the width of a vector, so the choice is
- * about speed alone.
+ * The element loops of reductions, built once per instruction set (reduction_loops.c).
+ * Additions of single elements give the same bits whatever the width of a vector, so the
+ * choice is about speed alone.
  */
 #ifndef LSI_ADDS_H
 #define LSI_ADDS_H
@@ -27,7 +27,7 @@ enum lsi_add_type {
 
 enum { LSI_ADD_MOST = 8 }; /* sources that are added in one pass */
 
-typedef struct lsi_adds {
+typedef struct lsi_reduction_loops {
     /* to = a op b; `to` may be a or b. */
     void (*pair[LSI_ADD_OPS][LSI_ADD_TYPES])(void *to, const void *a, const void *b,
                                              size_t count);
@@ -35,7 +35,7 @@ typedef struct lsi_adds {
 
     /*
      * Sums of n = 2 .. LSI_ADD_MOST sources in the tree's order, divided by `by` unless
-     * it is 1, into one place or into two; places may be sources. NULL: by pairs.
+     * it is 1, into `to` and (not NULL) `too`; both may be sources. NULL: by pairs.
      */
     void (*sum[LSI_ADD_TYPES])(const void *const *from, int n, int by, void *to,
                                void *too, size_t count);
@@ -43,8 +43,8 @@ typedef struct lsi_adds {
     void (*from_bf16)(float *to, const uint16_t *from, size_t count);
     void (*to_f16)(uint16_t *to, const float *from, size_t count);
     void (*to_bf16)(uint16_t *to, const float *from, size_t count);
-} lsi_adds;
+} lsi_reduction_loops;
 
 /* The table of the best instruction set that this CPU has and LS_ISA allows. */
-const lsi_adds *lsi_adds_best(void);
+const lsi_reduction_loops *lsi_reduction_loops_best(void);
 #endif

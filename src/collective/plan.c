@@ -1,4 +1,4 @@
-/* How a reduction's elements are cut into tasks and found in the ranks' memory. */
+/* The plan of a call; how its elements are cut into tasks and found in ranks' memory. */
 #include "collective/call.h"
 #include "os/team.h"
 
@@ -19,7 +19,7 @@ const lsi_plan *lsi_plan_of(const lsi_call *call)
     }
     return call->kind == LSI_CALL_BROADCAST && call->algorithm == LSI_ALGORITHM_TREE
                ? &lsi_plan_tree_broadcast
-               : &lsi_plan_move;
+               : &lsi_plan_copy;
 }
 
 size_t lsi_plan_partial(const lsi_call *call, int ranks, int r)
@@ -41,24 +41,24 @@ size_t lsi_plan_partial(const lsi_call *call, int ranks, int r)
     return 0;
 }
 
-size_t lsi_job_total(const lsi_call *call, int ranks)
+size_t lsi_collective_total(const lsi_call *call, int ranks)
 {
     return call->kind == LSI_CALL_REDUCE_SCATTER ? call->count * (size_t)ranks
                                                  : call->count;
 }
 
-size_t lsi_job_tasks(const lsi_job *job, size_t total)
+size_t lsi_collective_tasks(const lsi_collective *coll, size_t total)
 {
-    const size_t bytes = total * lsi_call_size(job->mine), ranks = (size_t)job->ranks;
+    const size_t bytes = total * lsi_call_size(coll->mine), ranks = (size_t)coll->ranks;
     const size_t each = bytes / ranks / LSI_TASK_BYTES;
 
     return bytes == 0 ? 0 : ranks * LSI_MAX(each, 1);
 }
 
-void lsi_job_share(const lsi_job *job, size_t total, size_t task, size_t tasks,
-                   size_t *begin, size_t *end)
+void lsi_collective_share(const lsi_collective *coll, size_t total, size_t task,
+                          size_t tasks, size_t *begin, size_t *end)
 {
-    const size_t size = lsi_call_size(job->mine);
+    const size_t size = lsi_call_size(coll->mine);
     const size_t units = total / (LINE / size) + (total % (LINE / size) != 0);
 
     // Like lsi_team_share(), for more tasks than a team has members.
@@ -68,9 +68,9 @@ void lsi_job_share(const lsi_job *job, size_t total, size_t task, size_t tasks,
     *end = LSI_MIN(*end * (LINE / size), total);
 }
 
-size_t lsi_job_span(lsi_job *job, size_t at, size_t end)
+size_t lsi_collective_span(lsi_collective *coll, size_t at, size_t end)
 {
-    const lsi_call *call = job->mine;
+    const lsi_call *call = coll->mine;
 
     if (call->kind == LSI_CALL_REDUCE_SCATTER) {
         return LSI_MIN(end, (at / call->count + 1) * call->count) - at;
@@ -78,34 +78,34 @@ size_t lsi_job_span(lsi_job *job, size_t at, size_t end)
     if (call->piece_count == 0) {
         return end - at;
     }
-    if (at < job->piece_at || job->piece >= call->piece_count) {
-        job->piece = 0;
-        job->piece_at = 0;
+    if (at < coll->piece_at || coll->piece >= call->piece_count) {
+        coll->piece = 0;
+        coll->piece_at = 0;
     }
-    while (at - job->piece_at >= call->pieces[job->piece].count) {
-        job->piece_at += call->pieces[job->piece].count;
-        job->piece++;
+    while (at - coll->piece_at >= call->pieces[coll->piece].count) {
+        coll->piece_at += call->pieces[coll->piece].count;
+        coll->piece++;
     }
-    return LSI_MIN(end, job->piece_at + call->pieces[job->piece].count) - at;
+    return LSI_MIN(end, coll->piece_at + call->pieces[coll->piece].count) - at;
 }
 
-const void *lsi_job_source(const lsi_job *job, int r, size_t at)
+const void *lsi_collective_source(const lsi_collective *coll, int r, size_t at)
 {
-    const lsi_call *call = job->calls[r];
+    const lsi_call *call = coll->calls[r];
     const size_t size = lsi_call_size(call);
 
-    return call->piece_count > 0
-               ? (const char *)call->pieces[job->piece].from + (at - job->piece_at) * size
-               : (const char *)call->from + at * size;
+    return call->piece_count > 0 ? (const char *)call->pieces[coll->piece].from +
+                                       (at - coll->piece_at) * size
+                                 : (const char *)call->from + at * size;
 }
 
-void *lsi_job_place(const lsi_job *job, int r, size_t at)
+void *lsi_collective_target(const lsi_collective *coll, int r, size_t at)
 {
-    const lsi_call *call = job->calls[r];
+    const lsi_call *call = coll->calls[r];
     const size_t size = lsi_call_size(call);
 
     if (call->piece_count > 0) {
-        return (char *)call->pieces[job->piece].to + (at - job->piece_at) * size;
+        return (char *)call->pieces[coll->piece].to + (at - coll->piece_at) * size;
     }
     if (call->kind == LSI_CALL_REDUCE_SCATTER) {
         at -= (size_t)r * call->count;
@@ -113,9 +113,9 @@ void *lsi_job_place(const lsi_job *job, int r, size_t at)
     return (char *)call->to + at * size;
 }
 
-bool lsi_job_takes(const lsi_job *job, int r, size_t at)
+bool lsi_collective_takes(const lsi_collective *coll, int r, size_t at)
 {
-    const lsi_call *call = job->mine;
+    const lsi_call *call = coll->mine;
 
     switch (call->kind) {
     case LSI_CALL_REDUCE:
@@ -127,29 +127,29 @@ bool lsi_job_takes(const lsi_job *job, int r, size_t at)
     }
 }
 
-void lsi_job_sources(lsi_job *job, size_t at)
+void lsi_collective_sources(lsi_collective *coll, size_t at)
 {
-    for (int r = 0; r < job->ranks; r++) {
-        job->from[r] = lsi_job_source(job, r, at);
+    for (int r = 0; r < coll->ranks; r++) {
+        coll->from[r] = lsi_collective_source(coll, r, at);
     }
 }
 
-int lsi_job_places(lsi_job *job, size_t at)
+int lsi_collective_targets(lsi_collective *coll, size_t at)
 {
     int n = 0;
 
-    for (int r = 0; r < job->ranks; r++) {
-        if (lsi_job_takes(job, r, at)) {
-            job->to[n++] = lsi_job_place(job, r, at);
+    for (int r = 0; r < coll->ranks; r++) {
+        if (lsi_collective_takes(coll, r, at)) {
+            coll->to[n++] = lsi_collective_target(coll, r, at);
         }
     }
     return n;
 }
 
-lsi_sum lsi_job_sum(const lsi_job *job, bool divide)
+lsi_reduction lsi_collective_reduction(const lsi_collective *coll, bool divide)
 {
-    const lsi_call *call = job->mine;
+    const lsi_call *call = coll->mine;
 
-    return (lsi_sum){call->op == LS_MEAN ? LS_SUM : call->op, call->dtype,
-                     divide && call->op == LS_MEAN ? job->ranks : 1};
+    return (lsi_reduction){call->op == LS_MEAN ? LS_SUM : call->op, call->dtype,
+                           divide && call->op == LS_MEAN ? coll->ranks : 1};
 }

@@ -1,4 +1,4 @@
-#include "grad/sums.h"
+#include "grad/gradient_sums.h"
 
 #include "grad/journal.h"
 

@@ -3,7 +3,7 @@
  * in the window, row by row, positions outside the image counted though never chosen.
  * Gradients gather: each pixel sums, in double, over the windows it lies in.
  */
-#include "kernel/ref/element.h"
+#include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
 enum { NO_MAXIMUM = 255 }; /* relu: nothing above 0 in the window */
@@ -73,11 +73,11 @@ LSI_INLINE double window_max(const struct geometry *g, const void *x, struct pla
     const int64_t y0 = p.y * g->at->stride[0] - g->at->pad[0];
     const int64_t x0 = p.x * g->at->stride[1] - g->at->pad[1];
     int64_t by = rows.first, bx = cols.first;
-    double best = lsi_get(x, d, pixel_index(g, p.n, by, bx) + p.c);
+    double best = lsi_get_float(x, d, pixel_index(g, p.n, by, bx) + p.c);
 
     for (int64_t iy = rows.first; iy < rows.end; iy++) {
         for (int64_t ix = cols.first; ix < cols.end; ix++) {
-            const double v = lsi_get(x, d, pixel_index(g, p.n, iy, ix) + p.c);
+            const double v = lsi_get_float(x, d, pixel_index(g, p.n, iy, ix) + p.c);
 
             if (v > best) {
                 best = v;
@@ -103,7 +103,7 @@ LSI_INLINE ls_status max_pool(ls_op_call *k, ls_dtype d)
             best = isnan(best) ? best : 0;
             index[e] = NO_MAXIMUM;
         }
-        lsi_put(k->out[0]->data, d, e, best);
+        lsi_put_float(k->out[0]->data, d, e, best);
     }
     return LS_OK;
 }
@@ -128,7 +128,7 @@ LSI_INLINE double chosen_sum(const struct geometry *g, const void *gy,
             const int64_t o = window_index(g, p.n, oy, ox) + p.c;
 
             if (index[o] == ty * g->at->size[1] + tx) {
-                sum += lsi_get(gy, d, o);
+                sum += lsi_get_float(gy, d, o);
             }
         }
     }
@@ -140,9 +140,9 @@ LSI_INLINE ls_status max_pool_grad(ls_op_call *k, ls_dtype d)
     const struct geometry g = geometry_of(k->attrs, k->out[0]->dims, k->in[0]->dims);
 
     for (int64_t e = 0; e < k->out[0]->count; e++) {
-        lsi_put(k->out[0]->data, d, e,
-                chosen_sum(&g, k->in[0]->data, k->in[1]->data, place_of(e, g.h, g.w, g.c),
-                           d));
+        lsi_put_float(k->out[0]->data, d, e,
+                      chosen_sum(&g, k->in[0]->data, k->in[1]->data,
+                                 place_of(e, g.h, g.w, g.c), d));
     }
     return LS_OK;
 }
@@ -165,9 +165,10 @@ LSI_INLINE ls_status max_pool_grad_grad(ls_op_call *k, ls_dtype d)
         const bool chosen =
             index[e] != NO_MAXIMUM && y >= 0 && y < g.h && x >= 0 && x < g.w;
 
-        lsi_put(k->out[0]->data, d, e,
-                chosen ? lsi_get(k->in[0]->data, d, pixel_index(&g, p.n, y, x) + p.c)
-                       : 0);
+        lsi_put_float(
+            k->out[0]->data, d, e,
+            chosen ? lsi_get_float(k->in[0]->data, d, pixel_index(&g, p.n, y, x) + p.c)
+                   : 0);
     }
     return LS_OK;
 }
@@ -185,7 +186,7 @@ LSI_INLINE double window_mean(const struct geometry *g, const void *x, struct pl
 
     for (int64_t iy = rows.first; iy < rows.end; iy++) {
         for (int64_t ix = cols.first; ix < cols.end; ix++) {
-            sum += lsi_get(x, d, pixel_index(g, p.n, iy, ix) + p.c);
+            sum += lsi_get_float(x, d, pixel_index(g, p.n, iy, ix) + p.c);
         }
     }
     return sum / (double)((rows.end - rows.first) * (cols.end - cols.first));
@@ -196,8 +197,8 @@ LSI_INLINE ls_status avg_pool(ls_op_call *k, ls_dtype d)
     const struct geometry g = geometry_of(k->attrs, k->in[0]->dims, k->out[0]->dims);
 
     for (int64_t e = 0; e < k->out[0]->count; e++) {
-        lsi_put(k->out[0]->data, d, e,
-                window_mean(&g, k->in[0]->data, place_of(e, g.oh, g.ow, g.c), d));
+        lsi_put_float(k->out[0]->data, d, e,
+                      window_mean(&g, k->in[0]->data, place_of(e, g.oh, g.ow, g.c), d));
     }
     return LS_OK;
 }
@@ -220,7 +221,7 @@ LSI_INLINE double share_sum(const struct geometry *g, const void *gy, struct pla
         for (int64_t ox = cols.first; ox < cols.end; ox++) {
             const struct span wx = inside(g, 1, ox);
 
-            sum += lsi_get(gy, d, window_index(g, p.n, oy, ox) + p.c) /
+            sum += lsi_get_float(gy, d, window_index(g, p.n, oy, ox) + p.c) /
                    (double)((wy.end - wy.first) * (wx.end - wx.first));
         }
     }
@@ -232,8 +233,8 @@ LSI_INLINE ls_status avg_pool_grad(ls_op_call *k, ls_dtype d)
     const struct geometry g = geometry_of(k->attrs, k->out[0]->dims, k->in[0]->dims);
 
     for (int64_t e = 0; e < k->out[0]->count; e++) {
-        lsi_put(k->out[0]->data, d, e,
-                share_sum(&g, k->in[0]->data, place_of(e, g.h, g.w, g.c), d));
+        lsi_put_float(k->out[0]->data, d, e,
+                      share_sum(&g, k->in[0]->data, place_of(e, g.h, g.w, g.c), d));
     }
     return LS_OK;
 }

@@ -1,4 +1,4 @@
-/* Packs: many values, few messages. */
+/* The sizes of packs: several values that are sent in one message. */
 #include "collective/collective.h"
 
 void lsi_pack_split(size_t total, int packs, size_t *sizes)

@@ -1,3 +1,4 @@
+/* The rows of all operations, by number. */
 #include "op/op.h"
 
 const ls_op *const lsi_op_table[LSI_OP_COUNT] = {

@@ -32,11 +32,8 @@
     X(U32, uint32_t, false)                                                              \
     X(U64, uint64_t, false)
 
-/* Bodies that are to be compiled again for every dtype and function handed to them. */
-#define LSI_INLINE static inline __attribute__((always_inline))
-
 /* Floats as doubles. */
-LSI_INLINE double lsi_get(const void *data, ls_dtype dtype, int64_t i)
+LSI_INLINE double lsi_get_float(const void *data, ls_dtype dtype, int64_t i)
 {
     switch (dtype) {
     case LS_F64:
@@ -50,7 +47,7 @@ LSI_INLINE double lsi_get(const void *data, ls_dtype dtype, int64_t i)
     }
 }
 
-LSI_INLINE void lsi_put(void *data, ls_dtype dtype, int64_t i, double v)
+LSI_INLINE void lsi_put_float(void *data, ls_dtype dtype, int64_t i, double v)
 {
     switch (dtype) {
     case LS_F64:

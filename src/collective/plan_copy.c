@@ -1,26 +1,27 @@
 /*
- * What only moves bytes: a task copies a part of one rank's buffer to another's, straight
- * across. The tasks of a receiver lie in its own share, so that it fills its own cache.
+ * Calls that only copy (gathers, exchanges, broadcast from the root): a task copies a
+ * part of one rank's buffer to another's. The tasks of a receiving rank are in its own
+ * share, so that it fills its own cache.
  */
 #include "collective/call.h"
 
 /* Elements that `from` gives to `to`, and where they lie. */
 struct lane {
     const char *source;
-    char *place;
+    char *target;
     size_t bytes;
 };
 
-static struct lane lane_of(const lsi_job *job, int from, int to)
+static struct lane lane_of(const lsi_collective *coll, int from, int to)
 {
-    const lsi_call *give = job->calls[from], *take = job->calls[to];
+    const lsi_call *give = coll->calls[from], *take = coll->calls[to];
     const size_t bytes = take->count * lsi_call_size(take);
     size_t skipped = 0;
 
-    switch (job->mine->kind) {
+    switch (coll->mine->kind) {
     case LSI_CALL_BROADCAST:
         return (struct lane){give->from, take->to,
-                             from == job->mine->peer && from != to ? bytes : 0};
+                             from == coll->mine->peer && from != to ? bytes : 0};
     case LSI_CALL_ALL_TO_ALL:
         return (struct lane){(const char *)give->from + (size_t)to * bytes,
                              (char *)take->to + (size_t)from * bytes, bytes};
@@ -39,42 +40,42 @@ static struct lane lane_of(const lsi_job *job, int from, int to)
     }
 }
 
-static int phases(const lsi_job *job)
+static int phases(const lsi_collective *coll)
 {
-    (void)job;
+    (void)coll;
     return 1;
 }
 
 /* Pieces that every lane is cut into: the longest decides. */
-static size_t pieces_of(const lsi_job *job)
+static size_t pieces_of(const lsi_collective *coll)
 {
-    return LSI_MAX(lsi_call_bytes(job->mine, job->ranks) / LSI_TASK_BYTES, 1);
+    return LSI_MAX(lsi_call_bytes(coll->mine, coll->ranks) / LSI_TASK_BYTES, 1);
 }
 
-static size_t tasks_of(const lsi_job *job, int phase)
+static size_t tasks_of(const lsi_collective *coll, int phase)
 {
-    const size_t n = (size_t)job->ranks;
+    const size_t n = (size_t)coll->ranks;
 
     (void)phase;
-    return lsi_call_bytes(job->mine, job->ranks) == 0 ? 0 : n * n * pieces_of(job);
+    return lsi_call_bytes(coll->mine, coll->ranks) == 0 ? 0 : n * n * pieces_of(coll);
 }
 
-static void run(lsi_job *job, int phase, size_t task, size_t tasks)
+static void run(lsi_collective *coll, int phase, size_t task, size_t tasks)
 {
-    const size_t n = (size_t)job->ranks, pieces = tasks / n / n;
+    const size_t n = (size_t)coll->ranks, pieces = tasks / n / n;
     const int to = (int)(task / pieces / n);
-    // Receivers begin with themselves and go round, so that no source is asked by all.
+    // Each rank begins with itself and goes round, so that they read different sources.
     const int from = (int)((task / pieces % n + (size_t)to) % n);
-    const struct lane lane = lane_of(job, from, to);
+    const struct lane lane = lane_of(coll, from, to);
     const size_t piece = task % pieces, each = lane.bytes / pieces / 64 * 64;
     const size_t begin = piece * each;
     const size_t bytes = piece + 1 < pieces ? each : lane.bytes - begin;
 
     (void)phase;
-    // A gather in place has its own part there already.
-    if (bytes > 0 && lane.place != lane.source) {
-        memcpy(lane.place + begin, lane.source + begin, bytes);
+    // In an all_gather in place, the own part is there already.
+    if (bytes > 0 && lane.target != lane.source) {
+        memcpy(lane.target + begin, lane.source + begin, bytes);
     }
 }
 
-const lsi_plan lsi_plan_move = {phases, tasks_of, run};
+const lsi_plan lsi_plan_copy = {phases, tasks_of, run};

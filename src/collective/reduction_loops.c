@@ -1,4 +1,5 @@
-#include "collective/adds.h"
+/* The element loops of reductions; compiled once per instruction set. */
+#include "collective/reduction_loops.h"
 
 #include "tensor/tensor.h"
 
@@ -9,14 +10,14 @@
 #endif
 
 #if defined(LSI_ISA_avx512)
-#define TABLE lsi_adds_avx512
+#define TABLE lsi_reduction_loops_avx512
 #elif defined(LSI_ISA_avx2)
-#define TABLE lsi_adds_avx2
+#define TABLE lsi_reduction_loops_avx2
 #else
-#define TABLE lsi_adds_baseline
+#define TABLE lsi_reduction_loops_baseline
 #endif
 
-/* The places of one element may coincide, those of different elements never do. */
+/* `to` may be a source at the same element, never at another one. */
 #if defined(__clang__)
 #define EACH _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -58,7 +59,7 @@
     PAIR(prod_##tag, type, p *q)                                                         \
     DIVIDE(divide_##tag, type, type)
 
-/* Sums and products wrap around, computed in an unsigned type that int cannot swallow. */
+/* Sums and products wrap around: computed in an unsigned type not promoted to int. */
 #define INTEGERS(tag, type, unsigned_type, wide)                                         \
     PAIR(sum_##tag, type, (unsigned_type)p + (unsigned_type)q)                           \
     PAIR(min_##tag, type, p < q ? p : q)                                                 \
@@ -105,7 +106,7 @@ INTEGERS(u64, uint64_t, uint64_t, uint64_t)
         t[i] = v;                                                                        \
     }
 
-/* Divided or not is not asked in the loop: a division by 1 would cost as much. */
+/* A loop of its own without the division: dividing by 1 would cost as much. */
 #define SUM_CASE(type, n)                                                                \
     case n:                                                                              \
         if (by != 1 && too != NULL) {                                                    \
@@ -143,7 +144,7 @@ INTEGERS(u64, uint64_t, uint64_t, uint64_t)
         }                                                                                \
     }
 
-// NOLINTBEGIN(readability-function-cognitive-complexity): one loop a number of sources
+// NOLINTBEGIN(readability-function-cognitive-complexity): one loop per number of sources
 /* clang-format off */
 SUMS(sums_f32, float)
 SUMS(sums_f64, double)
@@ -218,8 +219,8 @@ static void to_f16(uint16_t *restrict to, const float *restrict from, size_t cou
             op##_u32, op##_u64                                                           \
     }
 
-extern const lsi_adds TABLE;
-const lsi_adds TABLE = {
+extern const lsi_reduction_loops TABLE;
+const lsi_reduction_loops TABLE = {
     .pair = {ROW(sum), ROW(min), ROW(max), ROW(prod)},
     .divide = ROW(divide),
     .sum = {[LSI_ADD_F32] = sums_f32, [LSI_ADD_F64] = sums_f64},

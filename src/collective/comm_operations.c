@@ -1,4 +1,4 @@
-/* The public operations: each checks its arguments and makes a call of them. */
+/* The public operations: each checks its arguments and hands over a call. */
 #define LS_NO_PLACES
 #include "collective/call.h"
 
@@ -55,7 +55,7 @@ static ls_status check_peer(const ls_comm *comm, const lsi_call *call, const cha
     return LS_OK;
 }
 
-/* `from` and `to` hold the call's count so many times each. */
+/* `from` and `to` hold from_times and to_times the count of the call. */
 static ls_status check_buffers(const lsi_call *call, int from_times, int to_times,
                                ls_error *err)
 {
@@ -66,7 +66,7 @@ static ls_status check_buffers(const lsi_call *call, int from_times, int to_time
                        : st;
 }
 
-/* Blocking and started calls differ in `out` alone: NULL is blocking. */
+/* A call with `out` NULL blocks; otherwise it is started and *out is its work. */
 
 /* Calls on one buffer; all but all_reduce have a root. */
 static ls_status in_place(ls_comm *comm, lsi_call *call, const ls_comm_options *opts,
@@ -94,7 +94,7 @@ static ls_status all_reduce(ls_comm *comm, ls_reduce op, void *buf, size_t count
                      .count = count,
                      .from = buf,
                      .to = buf,
-                     .place = lsi_comm_take_place()};
+                     .site = lsi_comm_take_site()};
 
     return in_place(comm, &call, opts, out, err);
 }
@@ -110,7 +110,7 @@ static ls_status reduce(ls_comm *comm, int root, ls_reduce op, void *buf, size_t
                      .count = count,
                      .from = buf,
                      .to = buf,
-                     .place = lsi_comm_take_place()};
+                     .site = lsi_comm_take_site()};
 
     return in_place(comm, &call, opts, out, err);
 }
@@ -125,7 +125,7 @@ static ls_status broadcast(ls_comm *comm, int root, void *buf, size_t count,
                      .count = count,
                      .from = buf,
                      .to = buf,
-                     .place = lsi_comm_take_place()};
+                     .site = lsi_comm_take_site()};
 
     return in_place(comm, &call, opts, out, err);
 }
@@ -142,7 +142,7 @@ static ls_status all_gather(ls_comm *comm, const void *from, size_t count,
                      .counts = counts,
                      .from = from,
                      .to = to,
-                     .place = lsi_comm_take_place()};
+                     .site = lsi_comm_take_site()};
     ls_status st = check_comm(comm, &call, err);
     size_t mine = count, total = count;
     int times = 1;
@@ -191,7 +191,7 @@ static ls_status reduce_scatter(ls_comm *comm, ls_reduce op, const void *from,
                      .count = count,
                      .from = from,
                      .to = to,
-                     .place = lsi_comm_take_place()};
+                     .site = lsi_comm_take_site()};
     ls_status st = check_comm(comm, &call, err);
 
     if (st == LS_OK) {
@@ -210,7 +210,7 @@ static ls_status all_to_all(ls_comm *comm, const void *from, size_t count, ls_dt
                      .count = count,
                      .from = from,
                      .to = to,
-                     .place = lsi_comm_take_place()};
+                     .site = lsi_comm_take_site()};
     ls_status st = check_comm(comm, &call, err);
 
     if (st == LS_OK) {
@@ -218,7 +218,7 @@ static ls_status all_to_all(ls_comm *comm, const void *from, size_t count, ls_dt
     }
     if (st == LS_OK && count > 0 && from == to && comm->size > 1) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "all_to_all: `from` and `to` are the same memory: give it two");
+                        "all_to_all: `from` and `to` must not be the same memory");
     }
     return st == LS_OK ? lsi_comm_call(comm, &call, opts, out, err) : st;
 }
@@ -229,14 +229,15 @@ static ls_status barrier(ls_comm *comm, const ls_comm_options *opts, ls_comm_wor
     lsi_call call = {.kind = LSI_CALL_BARRIER,
                      .dtype = LS_U8,
                      .peer = -1,
-                     .place = lsi_comm_take_place()};
+                     .site = lsi_comm_take_site()};
     const ls_status st = check_comm(comm, &call, err);
 
     return st == LS_OK ? lsi_comm_call(comm, &call, opts, out, err) : st;
 }
 
-static ls_status mail(ls_comm *comm, lsi_call *call, const ls_comm_options *opts,
-                      ls_comm_work **out, ls_error *err)
+static ls_status point_to_point(ls_comm *comm, lsi_call *call,
+                                const ls_comm_options *opts, ls_comm_work **out,
+                                ls_error *err)
 {
     ls_status st = check_comm(comm, call, err);
 
@@ -246,8 +247,8 @@ static ls_status mail(ls_comm *comm, lsi_call *call, const ls_comm_options *opts
     }
     if (st == LS_OK && call->peer == comm->rank) {
         st = lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                      "%s: rank %d and rank %d are one: a rank does not write to itself",
-                      lsi_call_name(call->kind), call->peer, comm->rank);
+                      "%s: rank %d is this rank: a rank cannot send to itself",
+                      lsi_call_name(call->kind), call->peer);
     }
     if (st == LS_OK) {
         st = check_buffer(call, call->kind == LSI_CALL_SEND ? call->from : call->to,
@@ -265,9 +266,9 @@ static ls_status send(ls_comm *comm, int to_rank, const void *buf, size_t count,
                      .peer = to_rank,
                      .count = count,
                      .from = buf,
-                     .place = lsi_comm_take_place()};
+                     .site = lsi_comm_take_site()};
 
-    return mail(comm, &call, opts, out, err);
+    return point_to_point(comm, &call, opts, out, err);
 }
 
 static ls_status recv(ls_comm *comm, int from_rank, size_t count, ls_dtype dtype,
@@ -279,24 +280,22 @@ static ls_status recv(ls_comm *comm, int from_rank, size_t count, ls_dtype dtype
                      .peer = from_rank,
                      .count = count,
                      .to = buf,
-                     .place = lsi_comm_take_place()};
+                     .site = lsi_comm_take_site()};
 
-    return mail(comm, &call, opts, out, err);
+    return point_to_point(comm, &call, opts, out, err);
 }
 
 static ls_status check_out(ls_comm_work *const *out, ls_error *err)
 {
     if (out == NULL) {
-        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "a call is started: there is no place for the work (out is "
-                        "NULL)");
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "a call is started: out is NULL");
     }
     return LS_OK;
 }
 
-/* The two faces of every operation: ls_comm_x() and ls_comm_start_x(). */
+/* Both forms of every operation: ls_comm_x() blocks, ls_comm_start_x() does not. */
 #define LIST(...) __VA_ARGS__
-#define FACES(name, params, args)                                                        \
+#define BOTH_FORMS(name, params, args)                                                   \
     ls_status ls_comm_##name(ls_comm *comm, params, ls_error *err)                       \
     {                                                                                    \
         return name(comm, args, NULL, err);                                              \
@@ -310,29 +309,29 @@ static ls_status check_out(ls_comm_work *const *out, ls_error *err)
     }
 
 /* clang-format off */
-FACES(all_reduce,
+BOTH_FORMS(all_reduce,
       LIST(ls_reduce op, void *buf, size_t count, ls_dtype dtype, const ls_comm_options *opts),
       LIST(op, buf, count, dtype, opts))
-FACES(reduce,
+BOTH_FORMS(reduce,
       LIST(int root, ls_reduce op, void *buf, size_t count, ls_dtype dtype, const ls_comm_options *opts),
       LIST(root, op, buf, count, dtype, opts))
-FACES(broadcast,
+BOTH_FORMS(broadcast,
       LIST(int root, void *buf, size_t count, ls_dtype dtype, const ls_comm_options *opts),
       LIST(root, buf, count, dtype, opts))
-FACES(all_gather_uneven,
+BOTH_FORMS(all_gather_uneven,
       LIST(const void *from, const size_t *counts, ls_dtype dtype, const ls_comm_options *opts, void *to),
       LIST(from, counts, dtype, opts, to))
-FACES(reduce_scatter,
+BOTH_FORMS(reduce_scatter,
       LIST(ls_reduce op, const void *from, size_t count, ls_dtype dtype, const ls_comm_options *opts, void *to),
       LIST(op, from, count, dtype, opts, to))
-FACES(all_to_all,
+BOTH_FORMS(all_to_all,
       LIST(const void *from, size_t count, ls_dtype dtype, const ls_comm_options *opts, void *to),
       LIST(from, count, dtype, opts, to))
-FACES(barrier, LIST(const ls_comm_options *opts), LIST(opts))
-FACES(send,
+BOTH_FORMS(barrier, LIST(const ls_comm_options *opts), LIST(opts))
+BOTH_FORMS(send,
       LIST(int to_rank, const void *buf, size_t count, ls_dtype dtype, const ls_comm_options *opts),
       LIST(to_rank, buf, count, dtype, opts))
-FACES(recv,
+BOTH_FORMS(recv,
       LIST(int from_rank, size_t count, ls_dtype dtype, const ls_comm_options *opts, void *buf),
       LIST(from_rank, count, dtype, opts, buf))
 /* clang-format on */
@@ -354,11 +353,11 @@ ls_status ls_comm_start_all_gather(ls_comm *comm, const void *from, size_t count
                        : st;
 }
 
-/* The layers above: from one place to another, several pieces, meetings. */
+/* For the layers above: separate buffers, several pieces, meetings. */
 
 ls_status lsi_comm_all_reduce(ls_comm *comm, ls_reduce op, const void *from, void *to,
                               size_t count, ls_dtype dtype, const ls_comm_options *opts,
-                              lsi_comm_place place, ls_error *err)
+                              lsi_comm_site site, ls_error *err)
 {
     lsi_call call = {.kind = LSI_CALL_ALL_REDUCE,
                      .op = op,
@@ -367,7 +366,7 @@ ls_status lsi_comm_all_reduce(ls_comm *comm, ls_reduce op, const void *from, voi
                      .count = count,
                      .from = from,
                      .to = to,
-                     .place = place};
+                     .site = site};
     ls_status st = check_comm(comm, &call, err);
 
     if (st == LS_OK) {
@@ -379,7 +378,7 @@ ls_status lsi_comm_all_reduce(ls_comm *comm, ls_reduce op, const void *from, voi
 ls_status lsi_comm_all_reduce_pieces(ls_comm *comm, ls_reduce op,
                                      const lsi_comm_piece *pieces, size_t n,
                                      ls_dtype dtype, const ls_comm_options *opts,
-                                     lsi_comm_place place, ls_error *err)
+                                     lsi_comm_site site, ls_error *err)
 {
     lsi_call call = {.kind = LSI_CALL_ALL_REDUCE,
                      .op = op,
@@ -387,7 +386,7 @@ ls_status lsi_comm_all_reduce_pieces(ls_comm *comm, ls_reduce op,
                      .peer = -1,
                      .pieces = pieces,
                      .piece_count = n,
-                     .place = place};
+                     .site = site};
     ls_status st = check_comm(comm, &call, err);
 
     for (size_t i = 0; i < n && st == LS_OK; i++) {
@@ -399,14 +398,14 @@ ls_status lsi_comm_all_reduce_pieces(ls_comm *comm, ls_reduce op,
             st = check_buffer(&call, pieces[i].to, pieces[i].count, 1, "to", err);
         }
     }
-    if (st == LS_OK) { // the total; the pieces themselves were looked at
+    if (st == LS_OK) { // the total; each piece was checked above
         st = check_buffer(&call, &call, call.count, 1, "pieces", err);
     }
     return st == LS_OK ? lsi_comm_call(comm, &call, opts, NULL, err) : st;
 }
 
 ls_status lsi_comm_share(ls_comm *comm, const char *tag, const int64_t *mine,
-                         size_t count, void *all, lsi_comm_place place, ls_error *err)
+                         size_t count, void *all, lsi_comm_site site, ls_error *err)
 {
     lsi_call call = {.kind = LSI_CALL_ALL_GATHER,
                      .dtype = LS_I64,
@@ -415,14 +414,14 @@ ls_status lsi_comm_share(ls_comm *comm, const char *tag, const int64_t *mine,
                      .from = mine,
                      .to = all,
                      .tag = tag,
-                     .place = place};
+                     .site = site};
     const ls_status st = check_comm(comm, &call, err);
 
     return st == LS_OK ? lsi_comm_call(comm, &call, NULL, NULL, err) : st;
 }
 
 ls_status lsi_comm_meet(ls_comm *comm, const char *tag, uint64_t detail, void *mine,
-                        void **all, const ls_comm_options *opts, lsi_comm_place place,
+                        void **all, const ls_comm_options *opts, lsi_comm_site site,
                         ls_error *err)
 {
     lsi_call call = {.kind = LSI_CALL_MEET,
@@ -432,7 +431,7 @@ ls_status lsi_comm_meet(ls_comm *comm, const char *tag, uint64_t detail, void *m
                      .to = (void *)all,
                      .tag = tag,
                      .detail = detail,
-                     .place = place};
+                     .site = site};
     const ls_status st = check_comm(comm, &call, err);
 
     return st == LS_OK ? lsi_comm_call(comm, &call, opts, NULL, err) : st;

@@ -1,11 +1,11 @@
 /*
- * Small calls: what a rank gives lies in its entry beside the fingerprint, and every rank
- * does the whole operation by itself from everybody's entry. One meeting is enough, the
- * buffers of a rank are read by nobody else, and all add the same in the same order.
+ * Small calls: a rank's data is copied into its entry beside the fingerprint, and every
+ * rank computes the whole result from all entries. The ranks wait for each other once, no
+ * rank reads another's buffers, and all add in the same order.
  */
 #include "collective/call.h"
 
-enum { STEP = 8 }; // every part begins at a multiple: elements of any dtype are aligned
+enum { STEP = 8 }; // parts begin at a multiple: aligned for any dtype
 
 static size_t rounded(size_t bytes)
 {
@@ -25,7 +25,7 @@ size_t lsi_inline_size(const lsi_call *call, int ranks)
     return bytes;
 }
 
-static void copy(void *to, const void *from, size_t bytes)
+static void copy_bytes(void *to, const void *from, size_t bytes)
 {
     if (bytes > 0 && to != from) {
         memcpy(to, from, bytes);
@@ -37,7 +37,7 @@ void lsi_inline_send(const lsi_call *call, int ranks, int r, unsigned char *payl
     const size_t size = lsi_call_size(call);
 
     for (size_t i = 0; i < call->piece_count; i++) {
-        copy(payload, call->pieces[i].from, call->pieces[i].count * size);
+        copy_bytes(payload, call->pieces[i].from, call->pieces[i].count * size);
         payload += rounded(call->pieces[i].count * size);
     }
     if (call->piece_count > 0 || (call->kind == LSI_CALL_BROADCAST && call->peer != r)) {
@@ -46,14 +46,15 @@ void lsi_inline_send(const lsi_call *call, int ranks, int r, unsigned char *payl
     if (call->kind == LSI_CALL_MEET) {
         memcpy(payload, (const void *)&call->from, sizeof call->from);
     } else if (call->counts != NULL) {
-        copy(payload, call->from, call->counts[r] * size);
+        copy_bytes(payload, call->from, call->counts[r] * size);
     } else {
-        copy(payload, call->from, lsi_call_bytes(call, ranks));
+        copy_bytes(payload, call->from, lsi_call_bytes(call, ranks));
     }
 }
 
-static void reduce(const lsi_call *call, int ranks, const unsigned char *const *payload,
-                   size_t at, void *to, size_t count, const void **room)
+static void reduce_payloads(const lsi_call *call, int ranks,
+                            const unsigned char *const *payload, size_t at, void *to,
+                            size_t count, const void **room)
 {
     for (int r = 0; r < ranks; r++) {
         room[r] = payload[r] + at;
@@ -71,12 +72,13 @@ static void reduce_pieces(const lsi_call *call, int ranks,
     for (size_t i = 0; i < call->piece_count; i++) {
         const lsi_comm_piece *piece = &call->pieces[i];
 
-        reduce(call, ranks, payload, at, piece->to, piece->count, room);
+        reduce_payloads(call, ranks, payload, at, piece->to, piece->count, room);
         at += rounded(piece->count * lsi_call_size(call));
     }
 }
 
-static void gather(const lsi_call *call, int ranks, const unsigned char *const *payload)
+static void gather_payloads(const lsi_call *call, int ranks,
+                            const unsigned char *const *payload)
 {
     const size_t size = lsi_call_size(call);
     char *to = call->to;
@@ -85,7 +87,7 @@ static void gather(const lsi_call *call, int ranks, const unsigned char *const *
         const size_t bytes =
             (call->counts != NULL ? call->counts[q] : call->count) * size;
 
-        copy(to, payload[q], bytes);
+        copy_bytes(to, payload[q], bytes);
         to += bytes;
     }
 }
@@ -100,29 +102,30 @@ void lsi_inline_finish(const lsi_call *call, int ranks, int r,
         if (call->piece_count > 0) {
             reduce_pieces(call, ranks, payload, room);
         } else {
-            reduce(call, ranks, payload, 0, call->to, call->count, room);
+            reduce_payloads(call, ranks, payload, 0, call->to, call->count, room);
         }
         break;
     case LSI_CALL_REDUCE:
         if (r == call->peer) {
-            reduce(call, ranks, payload, 0, call->to, call->count, room);
+            reduce_payloads(call, ranks, payload, 0, call->to, call->count, room);
         }
         break;
     case LSI_CALL_REDUCE_SCATTER:
-        reduce(call, ranks, payload, (size_t)r * bytes, call->to, call->count, room);
+        reduce_payloads(call, ranks, payload, (size_t)r * bytes, call->to, call->count,
+                        room);
         break;
     case LSI_CALL_BROADCAST:
         if (r != call->peer) {
-            copy(call->to, payload[call->peer], bytes);
+            copy_bytes(call->to, payload[call->peer], bytes);
         }
         break;
     case LSI_CALL_ALL_GATHER:
-        gather(call, ranks, payload);
+        gather_payloads(call, ranks, payload);
         break;
     case LSI_CALL_ALL_TO_ALL:
         for (int q = 0; q < ranks; q++) {
-            copy((char *)call->to + (size_t)q * bytes, payload[q] + (size_t)r * bytes,
-                 bytes);
+            copy_bytes((char *)call->to + (size_t)q * bytes,
+                       payload[q] + (size_t)r * bytes, bytes);
         }
         break;
     case LSI_CALL_MEET:
@@ -134,7 +137,7 @@ void lsi_inline_finish(const lsi_call *call, int ranks, int r,
         }
         break;
     case LSI_CALL_BARRIER:
-    case LSI_CALL_GROUP:
+    case LSI_CALL_BATCH:
     case LSI_CALL_SEND:
     case LSI_CALL_RECV:
         break;
