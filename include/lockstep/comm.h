@@ -86,8 +86,10 @@ LS_API const char *ls_comm_backend(const ls_comm *comm); /* "self", "local" */
 /* NULL is allowed. The group lives until its last handle is released. */
 LS_API void ls_comm_release(ls_comm *comm);
 
-/* Makes calls in progress and to come on every rank return LS_ABORTED. Any thread, never
- * blocks. */
+/*
+ * Makes calls in progress and to come on every rank return LS_ABORTED. Any thread, never
+ * blocks.
+ */
 LS_API void ls_comm_abort(ls_comm *comm);
 
 /*

@@ -128,8 +128,7 @@ LS_API ls_tensor *ls_constant_i64(ls_context *c, int64_t value);
 /* The context takes over the caller's reference to `t`: released when the step ends. */
 LS_API ls_tensor *ls_adopt(ls_context *c, ls_tensor *t);
 
-/* The only element of a tensor with one element, as a double; NAN if the step has failed.
- */
+/* The element of a tensor that has one, as a double; NAN if the step has failed. */
 LS_API double ls_item(ls_context *c, const ls_tensor *t);
 
 #ifdef __cplusplus

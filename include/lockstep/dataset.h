@@ -215,8 +215,10 @@ LS_API ls_dataset *ls_dataset_map(ls_dataset *d, ls_map_fn fn, void *user,
 /* Keeps elements for which the function gives a true scalar. */
 LS_API ls_dataset *ls_dataset_filter(ls_dataset *d, ls_map_fn predicate, void *user);
 
-/* A dataset of an element, yours to make; its reference goes to the library. Where there
- * is none, ls_dataset_failed() says why; NULL: out of memory. */
+/*
+ * A dataset of an element, yours to make; its reference goes to the library. Where there
+ * is none, ls_dataset_failed() says why; NULL: out of memory.
+ */
 typedef ls_dataset *(*ls_dataset_fn)(ls_value *element, void *user);
 
 /* Start from LS_INTERLEAVE_OPTIONS_INIT. */
@@ -244,8 +246,10 @@ LS_API ls_dataset *ls_dataset_batch(ls_dataset *d,
                                     int64_t size); /* the last may be small */
 LS_API ls_dataset *ls_dataset_batch_exact(ls_dataset *d, int64_t size);
 
-/* `shapes`: one tensor spec a component, NULL: the longest of each batch; `padding`: one
- * scalar a component, NULL: zeros. */
+/*
+ * `shapes`: one tensor spec a component, NULL: the longest of each batch; `padding`: one
+ * scalar a component, NULL: zeros.
+ */
 LS_API ls_dataset *ls_dataset_padded_batch(ls_dataset *d, int64_t size,
                                            ls_spec *const *shapes,
                                            ls_tensor *const *padding, size_t n,
@@ -275,8 +279,10 @@ LS_API ls_dataset *ls_dataset_prefetch(ls_dataset *d, int64_t buffer); /* LS_AUT
 LS_API ls_dataset *ls_dataset_cache(ls_dataset *d, const char *file);  /* NULL: memory */
 LS_API ls_dataset *ls_dataset_zip(ls_dataset **ds, size_t n); /* takes all of them over */
 
-/* The same as a dict: element i of every dataset under its key; a zip of both kinds can
- * be part of another one. Keys are copied; each stands there once. */
+/*
+ * The same as a dict: element i of every dataset under its key; a zip of both kinds can
+ * be part of another one. Keys are copied; each stands there once.
+ */
 LS_API ls_dataset *ls_dataset_zip_dict(const char *const *keys, ls_dataset **ds,
                                        size_t n);
 LS_API ls_dataset *ls_dataset_concatenate(ls_dataset *d, ls_dataset *next);
@@ -339,13 +345,17 @@ LS_API void ls_dataset_set_seed(const int64_t *seed);
 LS_API LS_MUST_USE ls_status ls_dataset_iterate(ls_dataset *d, ls_iterator **out,
                                                 ls_error *err);
 
-/* LS_OUT_OF_RANGE: the end, and again after it. After another failure the next call
- * goes on with the next element. */
+/*
+ * LS_OUT_OF_RANGE: the end, and again after it. After another failure the next call
+ * goes on with the next element.
+ */
 LS_API LS_MUST_USE ls_status ls_iterator_next(ls_iterator *it, ls_value **out,
                                               ls_error *err);
 
-/* The position as a value that can be kept, and an iterator of an equal dataset put to
- * it. LS_FAILED_PRECONDITION: the pipeline is another one, or keeps state outside. */
+/*
+ * The position as a value that can be kept, and an iterator of an equal dataset put to
+ * it. LS_FAILED_PRECONDITION: the pipeline is another one, or keeps state outside.
+ */
 LS_API LS_MUST_USE ls_status ls_iterator_save(ls_iterator *it, ls_value **out,
                                               ls_error *err);
 LS_API LS_MUST_USE ls_status ls_iterator_restore(ls_iterator *it, ls_value *state,

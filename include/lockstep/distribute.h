@@ -36,8 +36,10 @@ typedef struct ls_dist_iterator ls_dist_iterator;
 /* InputReplicationMode. */
 typedef enum ls_replication { LS_PER_WORKER = 0, LS_PER_REPLICA_INPUT } ls_replication;
 
-/* InputOptions, and where this input stands among others. Start from
- * LS_DISTRIBUTE_OPTIONS_INIT. */
+/*
+ * InputOptions, and where this input stands among others. Start from
+ * LS_DISTRIBUTE_OPTIONS_INIT.
+ */
 typedef struct ls_distribute_options {
     size_t struct_size;
     ls_replication replication;
@@ -60,15 +62,19 @@ LS_API LS_MUST_USE ls_status ls_strategy_distribute(ls_strategy *s, ls_dataset *
                                                     const ls_distribute_options *opts,
                                                     ls_dist_dataset **out, ls_error *err);
 
-/* One dataset a worker, made by `fn` and used as it is. A function that cannot make one
- * returns ls_dataset_failed(), and this call its code and message; NULL: out of memory.
+/*
+ * One dataset per worker, made by `fn` and used as it is. A function that cannot make one
+ * returns ls_dataset_failed(), and this call fails with its code and message; NULL counts
+ * as out of memory.
  */
 typedef ls_dataset *(*ls_input_fn)(const ls_input_context *ic, void *user);
 LS_API LS_MUST_USE ls_status ls_strategy_distribute_from_function(
     ls_strategy *s, ls_input_fn fn, void *user, const ls_distribute_options *opts,
     ls_dist_dataset **out, ls_error *err);
 
-/* Arrays as a dataset of their rows: a list of tensors is stacked (make_numpy_dataset).
+/*
+ * Arrays as a dataset of their rows (make_numpy_dataset): a list of tensors is stacked.
+ * `arrays` is borrowed.
  */
 LS_API ls_dataset *ls_strategy_numpy_dataset(ls_strategy *s, ls_value *arrays);
 
@@ -135,7 +141,9 @@ LS_API LS_MUST_USE ls_status ls_strategy_values_of(ls_strategy *s,
                                                    ls_value_maker fn, void *user,
                                                    ls_value **out, ls_error *err);
 
-/* The pipeline of one worker alone: sharded for `index` of `shards` (spec of datasets).
+/*
+ * The pipeline of one worker: `d`, whose reference is taken over, sharded as part `index`
+ * of `shards`.
  */
 LS_API ls_dataset *ls_dataset_auto_shard(ls_dataset *d, int64_t shards, int64_t index,
                                          ls_auto_shard policy);
@@ -159,8 +167,10 @@ typedef struct ls_auto_shard_options {
 LS_API ls_dataset *ls_dataset_auto_shard_with(ls_dataset *d,
                                               const ls_auto_shard_options *opts);
 
-/* The sizes of the parts a worker's replicas get of each global batch: sizes has room for
- * workers * replicas. */
+/*
+ * The sizes of the parts a worker's replicas get of each global batch: sizes has room for
+ * workers * replicas.
+ */
 LS_API LS_MUST_USE ls_status ls_batch_sizes(int64_t global_batch, int workers,
                                             int replicas, int worker, int64_t *sizes,
                                             ls_error *err);

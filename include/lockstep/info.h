@@ -47,8 +47,10 @@ typedef struct ls_module {
     bool used; /* false although found: a setting says so */
 } ls_module;
 
-/* Fills at most `room` modules as `device` (NULL: CPU:0) sees them; returns how many
- * there are. Loads them if they were not loaded yet. */
+/*
+ * Fills at most `room` modules as `device` (NULL: CPU:0) sees them; returns how many
+ * there are. Loads them if they were not loaded yet.
+ */
 LS_API size_t ls_info_modules(ls_device *device, ls_module *out, size_t room);
 
 /* Name of built-in operation `i`, 0 up; NULL: there are no more. */

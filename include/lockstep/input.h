@@ -20,8 +20,10 @@ typedef struct ls_input_context {
     int replicas;    /* replicas in sync, of all of them */
 } ls_input_context;
 
-/* The part of a global batch that one replica gets. LS_INVALID_ARGUMENT (kind value): it
- * does not divide evenly. */
+/*
+ * The part of a global batch that one replica gets. LS_INVALID_ARGUMENT (kind value): it
+ * does not divide evenly.
+ */
 LS_API LS_MUST_USE ls_status ls_input_context_batch(const ls_input_context *ic,
                                                     int64_t global_batch, int64_t *out,
                                                     ls_error *err);

@@ -226,8 +226,10 @@ LS_API ls_tensor *ls_conv2d(ls_context *c, ls_tensor *x, ls_tensor *w, ls_tensor
 LS_API ls_tensor *ls_depthwise_conv2d(ls_context *c, ls_tensor *x, ls_tensor *w,
                                       ls_tensor *bias, const ls_conv_options *opts);
 
-/* softmax(q k' * scale) v over [..., n, d]; scale 0: 1/sqrt(d); causal: row i sees keys
- * up to i */
+/*
+ * softmax(q k' * scale) v over [..., n, d]; scale 0: 1/sqrt(d); causal: row i sees keys
+ * up to i
+ */
 LS_API ls_tensor *ls_attention(ls_context *c, ls_tensor *q, ls_tensor *k, ls_tensor *v,
                                double scale, bool causal);
 

@@ -125,6 +125,7 @@ LS_API void ls_optimizer_release(ls_optimizer *o); /* NULL is allowed */
  * gradient counts as the dense one with zeros elsewhere; where these change nothing (SGD
  * without momentum, Adagrad, neither with weight decay) only the rows it names are
  * visited: see ls_variable_gather().
+ *
  * If memory runs out on the way, the variables before that one have their new values and
  * the step does not count as taken.
  */

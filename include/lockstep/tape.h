@@ -38,8 +38,7 @@ typedef struct ls_tape_options {
 #define LS_TAPE_OPTIONS_INIT {sizeof(ls_tape_options), false, false}
 /* clang-format on */
 
-/* Opens a tape and starts recording. NULL after a failure, which every call here takes.
- */
+/* Opens a tape and starts recording. NULL after a failure; every call here accepts NULL. */
 LS_API ls_tape *ls_tape_open(ls_context *c, const ls_tape_options *opts);
 
 /* Records what is computed from `t` from now on. Only floating dtypes have gradients. */

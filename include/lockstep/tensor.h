@@ -100,8 +100,7 @@ LS_API int64_t ls_shape_count(const ls_shape *shape);
 
 LS_API bool ls_shape_equal(const ls_shape *a, const ls_shape *b);
 
-/* Writes "(2, 3)", "(4,)" or "()" as TensorFlow prints it, cut to `size`; returns `buf`.
- */
+/* Writes "(2, 3)", "(4,)" or "()" as TensorFlow does, cut to `size` bytes; returns `buf`. */
 LS_API char *ls_shape_text(const ls_shape *shape, char *buf, size_t size);
 
 /*

@@ -160,9 +160,9 @@ typedef struct ls_regroup_options {
 /*
  * Merges what `n` replicas gave, in replica order, into one structure of distributed
  * leaves. A leaf that is the same object on every replica stays what it is; the copies
- * of one distributed variable become that variable. Structures
- * must agree in kind, size and keys: LS_INVALID_ARGUMENT with LS_KIND_ASSERT, and the
- * message names the replica and the place.
+ * of one distributed variable become that variable. Structures must agree in kind, size
+ * and keys: LS_INVALID_ARGUMENT with LS_KIND_ASSERT, and the message names the replica
+ * and the path within the structure.
  */
 LS_API LS_MUST_USE ls_status ls_value_regroup(ls_value *const *values, size_t n,
                                               const ls_regroup_options *opts,

@@ -96,8 +96,10 @@ LS_API ls_strategy *ls_variable_strategy(const ls_variable *v);
 LS_API LS_MUST_USE ls_status ls_variable_clone(ls_variable *v, ls_variable **out,
                                                ls_error *err);
 
-/* Prints like Python's repr(): "<tf.Variable 'w:0' shape=() dtype=float32, numpy=1.0>",
- * "MirroredVariable:{\n  0: ..."; as ls_value_text(). */
+/*
+ * Prints like Python's repr(): "<tf.Variable 'w:0' shape=() dtype=float32, numpy=1.0>",
+ * "MirroredVariable:{\n  0: ..."; as ls_value_text().
+ */
 LS_API size_t ls_variable_text(ls_variable *v, char *buf, size_t size);
 
 /* A leaf that is a variable, which is retained; and back (NULL: it is none). */

@@ -6,8 +6,8 @@
  *         ls_shape s = ls_tensor_shape(ls_op_input(k, 0));
  *         return ls_op_set_output(k, 0, ls_tensor_dtype(ls_op_input(k, 0)), &s);
  *     }
- *     static const ls_op cube = {sizeof cube, "cube", 1, 1, 1, 0, cube_shape,
- * cube_kernel, cube_gradient};
+ *     static const ls_op cube = {
+ *         sizeof cube, "cube", 1, 1, 1, 0, cube_shape, cube_kernel, cube_gradient};
  *     ...
  *     ls_tensor *y = ls_op_apply1(c, &cube, &x, 1, NULL, 0);
  *
@@ -63,8 +63,7 @@ typedef struct ls_op {
 LS_API void ls_op_apply(ls_context *c, const ls_op *op, ls_tensor *const *inputs,
                         size_t n, const void *attrs, size_t attrs_size, ls_tensor **outs);
 
-/* The same for an operation with one output, or whose first output is all that matters.
- */
+/* The same for an operation of which only the first output is wanted; returns it. */
 LS_API ls_tensor *ls_op_apply1(ls_context *c, const ls_op *op, ls_tensor *const *inputs,
                                size_t n, const void *attrs, size_t attrs_size);
 
