@@ -1,11 +1,12 @@
 /*
- * lockstep/lockstep.h - the whole library.
+ * lockstep/lockstep.h - includes every public header but ext/ and try.h.
  *
  * The rules that hold everywhere, unless a header says otherwise:
  *
  * Failing.    A fallible function returns ls_status (LS_OK is 0) and takes an ls_error
  *             last, which may be NULL. On failure no output is touched. Operations report
- *             to their context instead, whose first failure sticks until the step ends.
+ *             to their context instead, which keeps the first failure until the step
+ *             ends.
  * Owning.     What arrives through `ls_thing **out` is yours to release. What a getter
  *             returns is borrowed and lives as long as its parent. An argument is
  *             borrowed for the call; a callee that keeps it retains it. Tensors that
