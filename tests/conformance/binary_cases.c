@@ -1,4 +1,4 @@
-/* Elementwise operations on two operands, and where. */
+/* Cases of elementwise operations on two operands, and of where. */
 #include "op_cases.h"
 
 #define APPLY(name)                                                                      \

@@ -1,4 +1,4 @@
-/* Softmax, normalisation, losses. f: epsilon. */
+/* Cases of softmax, normalisation and losses. f: epsilon. */
 #include "op_cases.h"
 
 #define APPLY(name)                                                                      \

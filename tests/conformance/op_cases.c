@@ -1,3 +1,4 @@
+/* Finds an operation in the catalogue. */
 #include "op_cases.h"
 
 void op_by_row(ls_context *c, const op_entry *e, const op_case *k, ls_tensor *const *in,

@@ -1,6 +1,6 @@
 /*
- * The catalogue: what is known to be true of each operation, as data. op_table_test.c
- * walks the operation table with it and fails for a row that lacks a kind of case.
+ * The catalogue: test cases for each operation, as data. op_table_test.c runs them for
+ * every row of the operation table and fails for a row that lacks a kind of case.
  */
 #ifndef LST_OP_CASES_H
 #define LST_OP_CASES_H
@@ -48,7 +48,9 @@ typedef enum op_tolerance { EXACT, ELEMENT, SUM, CANCEL } op_tolerance;
 
 typedef struct op_entry op_entry;
 
-/* Runs the operation by its front door, or by its row; sets the outputs it can see. */
+/*
+ * Runs the operation by its public function or by its row; sets the outputs it returns.
+ */
 typedef void (*op_apply)(ls_context *c, const op_entry *e, const op_case *k,
                          ls_tensor *const *in, size_t n, ls_tensor **out);
 

@@ -1,7 +1,7 @@
 /*
- * Walks the operation table: every row has a test of its shape rule, agrees with its fast
- * kernels, has the gradient that differences show, and refuses what it cannot take. A
- * row without one of these fails the suite; the catalogue is in op_cases.h.
+ * Tests every row of the operation table: its shape rule, that fast kernels agree with
+ * the reference, its gradient against finite differences, and that it rejects bad
+ * arguments. A row without one of these fails the suite; the catalogue is in op_cases.h.
  */
 #include "grad/check.h"
 #include "ls_test.h"
@@ -27,7 +27,7 @@ static size_t count(const op_entry *e, op_kind kind)
     return n;
 }
 
-/* A failed check that says for which operation and inputs. */
+/* Reports a failed check with its operation and inputs. */
 static void complain(const op_entry *e, const op_case *k, const char *fmt, ...)
     LS_PRINTF(3, 4);
 static void complain(const op_entry *e, const op_case *k, const char *fmt, ...)
@@ -48,7 +48,7 @@ static size_t outputs_of(const op_entry *e)
     return e->outputs == 0 ? 1 : (size_t)e->outputs;
 }
 
-/* What a row lacks; NULL: nothing. */
+/* The kind of case that a row lacks; NULL: none. */
 static const char *lacking(const ls_op *row, const op_entry *e)
 {
     if (row == NULL || row->shape == NULL) {
@@ -69,7 +69,7 @@ static const char *lacking(const ls_op *row, const op_entry *e)
     if ((count(e, OP_GRADIENT) == 0) != e->no_gradient) {
         return "a test of its gradient, or the mark that it has none";
     }
-    // The mark and the row must agree, or the mark would hide a missing gradient.
+    // The mark must agree with the row: otherwise it would hide a missing gradient.
     return (row->gradient == NULL) == e->no_gradient ? NULL
                                                      : "the gradient it should have";
 }
@@ -224,8 +224,8 @@ static double largest(const ls_tensor *t)
 }
 
 /*
- * Bits may differ only where a tolerance says so. Numbers below the smallest normal one
- * may be flushed: float32 arithmetic of other libraries does so, too.
+ * Bits may differ only where a tolerance is given. Numbers below the smallest normal one
+ * may be flushed to zero, as float32 arithmetic of other libraries does.
  */
 static void check_equal(const op_entry *e, const op_case *k, const char *where,
                         const ls_tensor *ref, const ls_tensor *fast)
@@ -256,7 +256,9 @@ struct pair {
     char where[60];
 };
 
-/* oneDNN goes first where it is used: our own kernels are compared without it. */
+/*
+ * oneDNN takes precedence where it is used, so our own kernels are compared without it.
+ */
 static void open_pair(struct pair *p, const char *isa, int threads, bool dnnl)
 {
     ls_error err = LS_ERROR_INIT;
@@ -342,7 +344,7 @@ LST_TEST(fast_kernels_agree_with_the_reference_at_every_instruction_set)
     }
 }
 
-/* Whether or not it would be chosen; without its module this compares ours once more. */
+/* Compares oneDNN's kernels too; without its module this compares ours once more. */
 LST_TEST(onednn_agrees_with_the_reference_where_it_is_used)
 {
     for (int threads = 1; threads <= 2; threads++) {

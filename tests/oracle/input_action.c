@@ -1,5 +1,4 @@
-/* The actions: what is done with a case's pipeline on one machine, and which there are.
- */
+/* The actions of the suite `input` on one machine, and the table of all actions. */
 #include "input_machine.h"
 
 #include <stdio.h>
@@ -113,7 +112,7 @@ static json_t *act_spec(const input_run *r)
 
 /* ---- saving ---- */
 
-/* What `take` calls gave, and the position then; NULL: *err says why. */
+/* The results of `take` calls, and the position after them; NULL: *err says why. */
 static json_t *take_and_save(const scene *s, int64_t take, ls_value **state,
                              ls_error *err)
 {
@@ -137,7 +136,7 @@ static json_t *take_and_save(const scene *s, int64_t take, ls_value **state,
     return events;
 }
 
-/* Another iterator, put to the position, and what it gives; NULL: *err says why. */
+/* The results of another iterator, set to the position; NULL: *err says why. */
 static json_t *restore_and_drain(const scene *s, ls_value *state, const json_t *kase,
                                  ls_error *err)
 {
@@ -156,7 +155,9 @@ static json_t *restore_and_drain(const scene *s, ls_value *state, const json_t *
     return events;
 }
 
-/* Builds the pipeline again, as another process would, and goes on. */
+/*
+ * Builds the pipeline again, as another process would, and continues from the position.
+ */
 static json_t *go_on(const input_run *r, ls_value *state, const json_t *before)
 {
     const input_limits limits = input_limits_of(r->kase);

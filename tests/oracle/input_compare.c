@@ -1,5 +1,8 @@
-/* What a case gave against what its line expects, by the rules of the suite. */
-#include "agree.h"
+/*
+ * Compares the result of a case with what its line expects, by the rules of the suite
+ * `input`.
+ */
+#include "answers_agree.h"
 #include "input_machine.h"
 
 #include <stdarg.h>
@@ -9,7 +12,7 @@
 
 typedef struct judge {
     agree_rule rule;
-    bool workers; /* events are a list a worker */
+    bool workers; /* events are one list per worker */
     bool unordered, empty_tail, end_or_error;
     char *note;
     size_t size;
@@ -49,14 +52,14 @@ static bool is_error(const json_t *event)
     return json_object_get(event, "error") != NULL;
 }
 
-/* Where another worker failed TensorFlow waits for ever; no data is all we promise. */
+/* If another worker failed TensorFlow waits endlessly; we only promise no data. */
 static bool event_agrees(const judge *j, const json_t *want, const json_t *got)
 {
     return is_word(want, "peer") ? is_word(got, "end") || is_error(got)
                                  : agree(&j->rule, want, got);
 }
 
-/* Each event of one list stands in the other, as often; the last ones agree. */
+/* Both lists hold the same events, in any order; the last ones agree. */
 static bool same_events(const judge *j, const json_t *want, const json_t *got)
 {
     const size_t n = json_array_size(want);
@@ -98,7 +101,7 @@ static bool list_agrees(const judge *j, const json_t *want, const json_t *got,
     return true;
 }
 
-/* Does the step consist of batches without rows only. */
+/* Whether all batches of the step are without rows. */
 static bool is_empty(const json_t *x)
 {
     const json_t *shape = json_object_get(x, "shape");
@@ -129,7 +132,7 @@ static bool is_empty(const json_t *x)
     return true;
 }
 
-/* Takes the empty steps before the end away, where every worker has one. */
+/* Removes the empty steps before the end, if every worker has one. */
 static json_t *without_tail(const json_t *workers)
 {
     json_t *out = json_deep_copy(workers);
@@ -158,7 +161,7 @@ static bool is_invalid_argument(const json_t *event)
                    "INVALID_ARGUMENT");
 }
 
-/* The too-few-files error at once, on every worker. */
+/* Whether every worker failed at once because there are too few files. */
 static bool failed_early(const json_t *workers)
 {
     const size_t n = json_array_size(workers);
@@ -194,7 +197,7 @@ static bool workers_agree(const judge *j, const json_t *want, const json_t *got,
     return agree;
 }
 
-/* One epoch; without workers it is the list of the only one. */
+/* One epoch's events of a worker; without workers there is one list. */
 static bool epoch_agrees(const judge *j, const json_t *want, const json_t *got,
                          const char *where)
 {
@@ -230,9 +233,9 @@ static bool epochs_agree(const judge *j, const json_t *want, const json_t *got)
 /* ---- errors before the first element ---- */
 
 /*
- * Does a worker begin with a failure that agrees with `error`, and every other one with
- * any, or without data. `ours`: the epoch is what we gave and the error the line's; else
- * the other way round, and nothing may come after.
+ * Whether one worker begins with a failure that agrees with `error`, and every other one
+ * with any failure, or without data. `ours`: the epoch is our result and the error is the
+ * line's; otherwise the reverse, and nothing may follow.
  */
 static bool begins_with(const judge *j, const json_t *epoch, const json_t *error,
                         bool ours)
@@ -258,13 +261,13 @@ static bool begins_with(const judge *j, const json_t *epoch, const json_t *error
     return found;
 }
 
-/* The line's failure came before there was an iterator, ours with its first element. */
+/* TensorFlow failed before there was an iterator, we with its first element. */
 static bool failed_later(const judge *j, const json_t *error, const json_t *got)
 {
     return begins_with(j, json_array_get(json_object_get(got, "epochs"), 0), error, true);
 }
 
-/* The other way round. */
+/* The reverse. */
 static bool failed_sooner(const judge *j, const json_t *want, const json_t *error)
 {
     const json_t *epochs = json_object_get(want, "epochs");

@@ -1,4 +1,6 @@
-/* Functions that make a dataset of an element: `flat_map`, `interleave`, and `map`. */
+/*
+ * The functions of `flat_map`, `interleave` and `map` that make a dataset of an element.
+ */
 #include "input_map.h"
 
 #include <stdlib.h>
@@ -67,7 +69,9 @@ static ls_status inner_spec(const input_function *f, const char *name, const ls_
         if (strcmp(name, "batch") == 0) {
             return input_spec_map(inside, batch_leaf, NULL, out, err);
         }
-        *out = ls_spec_retain((ls_spec *)(uintptr_t)inside); // a count is no change
+        *out = ls_spec_retain(
+            (ls_spec *)(uintptr_t)
+                inside); // another number of elements does not change the spec
         return LS_OK;
     }
     if (strcmp(name, "copies") == 0) {
@@ -169,7 +173,7 @@ static bool is_known(const char *name)
     return name != NULL && reader_of(name) != NULL;
 }
 
-/* The options of both operators with the function in them; NULL: the builder knows. */
+/* The options of both operators and their function; NULL: the builder keeps the error. */
 static input_function *describe(input_builder *b, const ls_dataset *d, json_t *op,
                                 json_t *options, ls_interleave_options *opts)
 {
@@ -204,8 +208,10 @@ ls_dataset *input_flat_map(input_builder *b, ls_dataset *d, json_t *op, json_t *
     return ls_dataset_flat_map(d, make_dataset, f, &opts);
 }
 
-/* A count as the library takes it: its 0 is TensorFlow's AUTOTUNE, and TensorFlow's 0 is
- * a number that both refuse. */
+/*
+ * Converts a count: the library's 0 is TensorFlow's AUTOTUNE, and both reject
+ * TensorFlow's 0.
+ */
 static int64_t count_of(int64_t n)
 {
     return n == -1 ? 0 : n == 0 ? -2 : n;

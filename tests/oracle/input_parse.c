@@ -1,4 +1,4 @@
-/* Examples: parsing them in maps and by an operator, and writing them. */
+/* Parses and writes Examples: in map functions and by an operator. */
 #include "input_map.h"
 
 #include "lockstep/example.h"
@@ -90,7 +90,7 @@ static features *read_features(const json_t *object, ls_error *err)
 
 /* ---- maps ---- */
 
-/* The table asks for the spec first, which is when a function gets its features. */
+/* The table asks for the spec first; the function gets its features then. */
 static ls_status describe(const input_function *f, bool batched, int64_t rows,
                           ls_spec **out, ls_error *err)
 {

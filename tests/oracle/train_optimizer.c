@@ -1,3 +1,4 @@
+/* Creates an optimizer from the arguments that a line gives. */
 #include "train_optimizer.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@ static bool flag(const json_t *given, const char *name)
     return json_is_true(json_object_get(given, name));
 }
 
-/* What all optimizers take. */
+/* The arguments that all optimizers have. */
 static void read_shared(const json_t *given, bool keras3, ls_optimizer_shared *out)
 {
     read_number(given, "weight_decay", &out->weight_decay);

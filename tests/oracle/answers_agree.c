@@ -1,4 +1,5 @@
-#include "agree.h"
+/* Compares two JSON answers by the rules of a suite. */
+#include "answers_agree.h"
 
 #include <math.h>
 #include <stdint.h>

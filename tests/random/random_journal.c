@@ -1,5 +1,8 @@
-/* What a program has shown, and whether two runs have shown the same. */
-#include "machine.h"
+/*
+ * The journal of a run: every value and status that its program produced; compares two
+ * journals.
+ */
+#include "random_machine.h"
 
 #include <stdarg.h>
 
@@ -8,7 +11,7 @@ static void *grown(void *old, size_t bytes)
     void *more = realloc(old, bytes);
 
     if (more == NULL) {
-        abort(); // the test itself has no memory
+        abort(); // the test itself is out of memory
     }
     return more;
 }
@@ -100,7 +103,7 @@ static bool differ(const struct difference *d, const char *fmt, ...)
     return false;
 }
 
-/* Where an entry stands, for messages: "statement 3 (op mul ...) of replica 1". */
+/* The statement of an entry, for messages: "statement 3 (op mul ...) of replica 1". */
 static const char *place_of(const machine *m, const entry *e, char *buf, size_t size)
 {
     char line[600] = "the end";

@@ -1,4 +1,7 @@
-/* The actions that are about a single call. */
+/*
+ * The actions that test one function: batch sizes, input contexts, values per worker,
+ * misuse of iterators, optionals, and compat.v1's iterators.
+ */
 #include "input_machine.h"
 
 #include <stdio.h>
@@ -128,7 +131,7 @@ static ls_value *double_value(ls_context *c, ls_value *args, void *user)
     return ls_value_of(c, ls_add(c, x, x));
 }
 
-/* The numbers that the local replicas have of a value. */
+/* A value's numbers on the local replicas. */
 static json_t *local_numbers(ls_strategy *s, ls_value *v, ls_error *err)
 {
     ls_value *each = NULL;
@@ -147,7 +150,7 @@ static json_t *local_numbers(ls_strategy *s, ls_value *v, ls_error *err)
     return numbers;
 }
 
-/* One worker's part of the answer, or its error. */
+/* A worker's part of the answer, or its error. */
 static void ask_values(input_worker *w)
 {
     const ls_distribute_options opts = input_distribute_options(w);
@@ -201,7 +204,7 @@ json_t *input_act_values(const input_run *r)
     return answer;
 }
 
-/* ---- iterators where they do not belong, and optionals ---- */
+/* ---- iterators inside replica functions, and optionals ---- */
 
 static ls_value *next_in_replica(ls_context *c, ls_value *args, void *user)
 {
