@@ -69,6 +69,19 @@ struct op_entry {
 void op_by_row(ls_context *c, const op_entry *e, const op_case *k, ls_tensor *const *in,
                size_t n, ls_tensor **out);
 
+/* Defines name_(), which applies the public function of an operation on two operands. */
+#define OP_APPLY_TWO(name)                                                               \
+    static void name##_(ls_context *c, const op_entry *e, const op_case *k,              \
+                        ls_tensor *const *in, size_t n, ls_tensor **out)                 \
+    {                                                                                    \
+        (void)e;                                                                         \
+        (void)k;                                                                         \
+        out[0] = ls_##name(c, in[0], n > 1 ? in[1] : NULL);                              \
+    }
+
+/* The distance from 1 to the next larger number of a floating dtype; 0 for the others. */
+double op_epsilon(ls_dtype dtype);
+
 /* The families' lists. */
 extern const op_entry op_entries_unary[], op_entries_binary[], op_entries_reduce[],
     op_entries_product[], op_entries_pool[], op_entries_layout[], op_entries_index[],

@@ -1,4 +1,4 @@
-/* Operators: communication options, names of devices, and the roles of a cluster's tasks. */
+/* Operators: communication options, names of devices, and roles of a cluster's tasks. */
 #include "strategy_machine.h"
 
 /* ---- options ---- */

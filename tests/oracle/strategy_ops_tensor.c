@@ -30,39 +30,37 @@ static bool operands(const scene *s, json_t *e, ls_tensor *out[2])
     return out[0] != NULL && out[1] != NULL;
 }
 
-static ls_value *op_add(const scene *s, json_t *e)
+static ls_value *apply_two(const scene *s, json_t *e,
+                           ls_tensor *(*op)(ls_context *c, ls_tensor *a, ls_tensor *b))
 {
     ls_tensor *t[2];
 
-    return operands(s, e, t) ? machine_of_tensor(s, ls_add(s->c, t[0], t[1])) : NULL;
+    return operands(s, e, t) ? machine_of_tensor(s, op(LS_HERE(s->c), t[0], t[1])) : NULL;
+}
+
+static ls_value *op_add(const scene *s, json_t *e)
+{
+    return apply_two(s, e, ls_add);
 }
 
 static ls_value *op_sub(const scene *s, json_t *e)
 {
-    ls_tensor *t[2];
-
-    return operands(s, e, t) ? machine_of_tensor(s, ls_sub(s->c, t[0], t[1])) : NULL;
+    return apply_two(s, e, ls_sub);
 }
 
 static ls_value *op_mul(const scene *s, json_t *e)
 {
-    ls_tensor *t[2];
-
-    return operands(s, e, t) ? machine_of_tensor(s, ls_mul(s->c, t[0], t[1])) : NULL;
+    return apply_two(s, e, ls_mul);
 }
 
 static ls_value *op_divide(const scene *s, json_t *e)
 {
-    ls_tensor *t[2];
-
-    return operands(s, e, t) ? machine_of_tensor(s, ls_div(s->c, t[0], t[1])) : NULL;
+    return apply_two(s, e, ls_div);
 }
 
 static ls_value *op_matmul(const scene *s, json_t *e)
 {
-    ls_tensor *t[2];
-
-    return operands(s, e, t) ? machine_of_tensor(s, ls_matmul(s->c, t[0], t[1])) : NULL;
+    return apply_two(s, e, ls_matmul);
 }
 
 static ls_value *op_neg(const scene *s, json_t *e)

@@ -292,7 +292,7 @@ static void settle_variable(statement *s)
     int64_t *dtype = &s->n[0], *sync = &s->n[5], *aggregation = &s->n[6];
 
     *dtype = dtype_of(*dtype) == LS_STRING ? 0 : *dtype;
-    if (epsilon_of(dtype_of(*dtype)) == 0 && *aggregation == LS_AGGREGATE_MEAN) {
+    if (op_epsilon(dtype_of(*dtype)) == 0 && *aggregation == LS_AGGREGATE_MEAN) {
         *aggregation = LS_AGGREGATE_ONLY_FIRST_REPLICA;
     }
     if (*sync == LS_SYNC_ON_READ && *aggregation == LS_AGGREGATE_NONE) {

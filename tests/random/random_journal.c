@@ -48,22 +48,6 @@ void journal_free(journal *j)
     *j = (journal){0};
 }
 
-double epsilon_of(ls_dtype dtype)
-{
-    switch (dtype) {
-    case LS_F32:
-        return 1.1920929e-7;
-    case LS_F64:
-        return 2.220446049250313e-16;
-    case LS_F16:
-        return 9.765625e-4;
-    case LS_BF16:
-        return 7.8125e-3;
-    default:
-        return 0;
-    }
-}
-
 /* Element i of an entry's bytes. */
 static double element_of(const char *bytes, ls_dtype dtype, size_t i)
 {
@@ -141,7 +125,7 @@ static bool compare_tensors(const machine *a, const machine *b, const entry *x,
     if (x->bytes == 0 || memcmp(p, q, x->bytes) == 0 || bound == INFINITY) {
         return true;
     }
-    if (same_kernels || epsilon_of(x->dtype) == 0) {
+    if (same_kernels || op_epsilon(x->dtype) == 0) {
         return differ(d, "%s: %s and %s give other bits for %s",
                       place_of(a, x, where, sizeof where), config_name(a->k),
                       config_name(b->k), ls_dtype_name(x->dtype));

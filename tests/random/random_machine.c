@@ -187,7 +187,7 @@ double largest_of(const ls_tensor *t)
 {
     double most = 0;
 
-    if (epsilon_of(ls_tensor_dtype(t)) == 0 || t->data == NULL) {
+    if (op_epsilon(ls_tensor_dtype(t)) == 0 || t->data == NULL) {
         return 1;
     }
     for (int64_t i = 0; i < t->count; i++) {
@@ -307,7 +307,7 @@ static sig_input input_of(ls_dtype dtype, const ls_shape *shape)
 {
     sig_input in = {.dtype = dtype, .shape = *shape};
 
-    in.whole = epsilon_of(dtype) == 0;
+    in.whole = op_epsilon(dtype) == 0;
     in.lo = in.whole ? 0 : -2;
     in.hi = dtype == LS_BOOL ? 2 : in.whole ? 7 : 2;
     return in;
@@ -366,7 +366,7 @@ held float_at(place *at, int64_t k, int64_t seed)
     for (size_t i = 0; k >= 0 && i < at->ntensors; i++) {
         const held *h = tensor_at(at, k + (int64_t)i);
 
-        if (epsilon_of(ls_tensor_dtype(h->t)) != 0) {
+        if (op_epsilon(ls_tensor_dtype(h->t)) != 0) {
             return *h;
         }
     }

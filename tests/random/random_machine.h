@@ -213,7 +213,6 @@ ls_dtype dtype_of(int64_t k);
 ls_shape shape_of(const statement *s);
 int64_t size_of(int64_t k);
 
-double epsilon_of(ls_dtype dtype);
 double largest_of(const ls_tensor *t);
 
 /* Runs the statements from `m->begin` on in a replica (or the host). */

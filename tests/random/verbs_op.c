@@ -161,7 +161,7 @@ static double result_error(const op_entry *e, const struct operands *o,
     }
     // Sums of n terms in another order differ by about sqrt(n) roundings of a term.
     const double terms = e->tolerance >= SUM ? LSI_MAX(1.0, sqrt((double)most) / 8) : 1;
-    const double own = units[e->tolerance] * epsilon_of(ls_tensor_dtype(out)) *
+    const double own = units[e->tolerance] * op_epsilon(ls_tensor_dtype(out)) *
                        LSI_MAX(product * terms, largest_of(out));
     if (incoming == 0) {
         return own;
@@ -208,7 +208,7 @@ static void take_operand(place *at, const statement *s, const sig_input *in, int
 {
     // The functions that call rows with attributes check shapes themselves.
     const bool row = ends_with(lsi_op_table[s->op]->name, "_grad");
-    const bool real = epsilon_of(in->dtype) != 0;
+    const bool real = op_epsilon(in->dtype) != 0;
     held h = {NULL, 0, false};
 
     if (in->null) {
@@ -220,7 +220,7 @@ static void take_operand(place *at, const statement *s, const sig_input *in, int
         h = like_at(at, use, in->dtype, &in->shape, 0);
     } else if (use < 0 && !row && s->how.kind != OP_BAD) {
         h = like_at(at, use, in->dtype, &in->shape, 0);
-        if (h.error != 0 && epsilon_of(ls_tensor_dtype(h.t)) == 0) {
+        if (h.error != 0 && op_epsilon(ls_tensor_dtype(h.t)) == 0) {
             h.t = NULL; // an index that two kernels may compute differently
         }
     }
@@ -253,7 +253,7 @@ static void run_op(place *at, const statement *s)
     if (bind > 0 && tensor_at(at, bind) != NULL) {
         const ls_tensor *t = tensor_at(at, bind)->t;
 
-        if (bind_sizes(s->in, t, &sizes) && epsilon_of(ls_tensor_dtype(t)) != 0) {
+        if (bind_sizes(s->in, t, &sizes) && op_epsilon(ls_tensor_dtype(t)) != 0) {
             real = ls_tensor_dtype(t);
         }
     }

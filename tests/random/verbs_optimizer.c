@@ -101,7 +101,7 @@ static variable *float_variable(place *at, int64_t v, int64_t k)
     for (size_t i = 0; i < at->m->nvariables; i++) {
         variable *w = variable_at(at, v + (int64_t)i);
 
-        if (epsilon_of(ls_variable_dtype(w->v)) != 0 && k-- == 0) {
+        if (op_epsilon(ls_variable_dtype(w->v)) != 0 && k-- == 0) {
             return w;
         }
     }
@@ -236,7 +236,7 @@ static void run_slot(place *at, const statement *s)
         ended(at, st, &err);
         if (st == LS_OK) {
             const double near =
-                2000 * LSI_MAX(epsilon_of(LS_F32), epsilon_of(ls_tensor_dtype(t))) *
+                2000 * LSI_MAX(op_epsilon(LS_F32), op_epsilon(ls_tensor_dtype(t))) *
                 LSI_MAX(1.0, largest_of(t));
 
             show(at, t, atomic_load(&o->doubt) == 0 ? near : INFINITY);

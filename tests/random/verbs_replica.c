@@ -6,7 +6,7 @@ static double sum_error(const held *h)
 {
     return h->error != 0 || h->t == NULL
                ? INFINITY
-               : 64 * epsilon_of(ls_tensor_dtype(h->t)) * LSI_MAX(1.0, largest_of(h->t)) *
+               : 64 * op_epsilon(ls_tensor_dtype(h->t)) * LSI_MAX(1.0, largest_of(h->t)) *
                      MOST_REPLICAS;
 }
 

@@ -77,7 +77,7 @@ static double gradient_error(const open_tape *tape, const ls_tensor *g)
 {
     return g == NULL || !isfinite(tape->growth)
                ? INFINITY
-               : 10000 * epsilon_of(ls_tensor_dtype(g)) *
+               : 10000 * op_epsilon(ls_tensor_dtype(g)) *
                      LSI_MAX(tape->growth * tape->growth, largest_of(g));
 }
 

@@ -10,7 +10,7 @@ static double read_error(const variable *v, const ls_tensor *t)
         return 0;
     }
     return doubt == 1
-               ? 2000 * LSI_MAX(epsilon_of(LS_F32), epsilon_of(ls_tensor_dtype(t))) *
+               ? 2000 * LSI_MAX(op_epsilon(LS_F32), op_epsilon(ls_tensor_dtype(t))) *
                      LSI_MAX(1.0, largest_of(t))
                : INFINITY;
 }
