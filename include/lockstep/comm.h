@@ -205,7 +205,7 @@ LS_API LS_MUST_USE ls_status ls_comm_start_recv(ls_comm *comm, int from_rank,
                                                 const ls_comm_options *opts, void *buf,
                                                 ls_comm_work **out, ls_error *err);
 
-/* True if ls_comm_wait() would not block. Makes progress on the work; never blocks. */
+/* True if ls_comm_wait() would not block. Makes progress on the work; does not wait. */
 LS_API bool ls_comm_test(ls_comm_work *work);
 
 /* Blocks until the work is done, frees it and returns its result. */

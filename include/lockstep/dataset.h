@@ -270,7 +270,7 @@ LS_API ls_dataset *ls_dataset_padded_batch(ls_dataset *d, int64_t size,
 /* One element per row of each batch. */
 LS_API ls_dataset *ls_dataset_unbatch(ls_dataset *d);
 
-/* Batches cut anew: their sizes are sizes[0] to sizes[n-1], then again from sizes[0]. */
+/* The rows of all batches in batches of sizes[0] ... sizes[n-1], then sizes[0] again ... */
 LS_API ls_dataset *ls_dataset_rebatch(ls_dataset *d, const int64_t *sizes, size_t n,
                                       bool drop_remainder);
 

@@ -1,6 +1,6 @@
 /*
- * lockstep/input.h - what a function that makes a worker's dataset is told about the job
- * (ls_strategy_distribute_from_function() in lockstep/distribute.h).
+ * lockstep/input.h - the input context: the argument of a function that makes a worker's
+ * dataset (ls_strategy_distribute_from_function() in lockstep/distribute.h).
  *
  * Threads: any.
  */

@@ -50,7 +50,7 @@ typedef struct ls_strategy_options {
     {sizeof(ls_strategy_options), NULL, NULL, NULL, false, 0}
 /* clang-format on */
 
-/* The default strategy: one replica, which runs in the caller's context. Borrowed. */
+/* The default strategy: one replica; current where no other strategy is. Borrowed. */
 LS_API ls_strategy *ls_default_strategy(void);
 
 /* OneDeviceStrategy: one replica on the device of that name; NULL: the first device. */
@@ -193,7 +193,7 @@ LS_API LS_MUST_USE ls_status ls_strategy_gather(ls_strategy *s, ls_value *value,
 LS_API LS_MUST_USE ls_status ls_strategy_local_results(ls_strategy *s, ls_value *value,
                                                        ls_value **out, ls_error *err);
 
-/* What a function that makes one replica's value is told. */
+/* ValueContext: the argument of a function that makes one replica's value. */
 typedef struct ls_value_context {
     int replica_id; /* in the sync group */
     int replicas;
@@ -201,8 +201,9 @@ typedef struct ls_value_context {
 } ls_value_context;
 
 /*
- * A PerReplica value made by one call of `fn` per replica, in replica order, on this
- * thread. The library takes over what `fn` returns through `out`.
+ * Makes a PerReplica value (a plain one for the default strategy and one device) by one
+ * call of `fn` per replica, in replica order, on this thread. The library takes over what
+ * `fn` returns through `out`.
  */
 typedef ls_status (*ls_value_maker)(const ls_value_context *vc, void *user,
                                     ls_value **out, ls_error *err);

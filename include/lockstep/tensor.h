@@ -115,8 +115,8 @@ LS_API LS_MUST_USE ls_status ls_tensor_create(ls_device *device, ls_dtype dtype,
 /*
  * Makes a tensor over the caller's memory, without a copy. `done(user)` is called once,
  * on the thread of the last release, when nothing refers to the memory any more. `done`
- * NULL: the caller keeps the memory for as long as the process runs. On failure `done` is
- * not called.
+ * NULL: the memory outlives everything that refers to it. On failure `done` is not
+ * called.
  */
 LS_API LS_MUST_USE ls_status ls_tensor_wrap(ls_device *device, ls_dtype dtype,
                                             ls_shape shape, const void *data,

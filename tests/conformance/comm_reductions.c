@@ -295,7 +295,7 @@ static void every_algorithm(const lst_rank *me, ls_reduce op, ls_dtype dtype,
         all_reduce(me, op, dtype, count, algorithms[a], buf);
         reduce_to_root(me, op, dtype, count, algorithms[a], buf);
     }
-    LST_OK(ls_comm_barrier(me->comm, NULL, NULL)); // the reference is made anew
+    LST_OK(ls_comm_barrier(me->comm, NULL, NULL)); // the reference is computed again
     make_reference(me, op, dtype, each * (size_t)me->size);
     for (size_t a = 0; a < LSI_COUNT_OF(algorithms); a++) {
         reduce_scatter(me, op, dtype, each, algorithms[a], buf);

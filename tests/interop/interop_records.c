@@ -1,6 +1,6 @@
 /*
- * The library's side of tensorflow_records.py: what it reads as text, and files of what
- * it is told.
+ * The library's side of tensorflow_records.py: prints what the library reads, and writes
+ * files from text.
  *
  *   interop_records dump FILE COMPRESSION      a line of hex for each record
  *   interop_records write FILE COMPRESSION     records from lines of hex on stdin
