@@ -33,7 +33,7 @@ static void close_scene(scene *s)
     input_builder_close(&s->b);
 }
 
-static json_t *describe(const ls_dataset *d)
+static json_t *describe_dataset(const ls_dataset *d)
 {
     const ls_spec *spec = ls_dataset_spec(d);
 
@@ -57,7 +57,7 @@ static json_t *drain_epochs(ls_dataset *d, const json_t *kase)
 {
     const input_limits limits = input_limits_of(kase);
     const int64_t epochs = input_option(kase, "epochs", 1);
-    json_t *answer = describe(d), *all = json_array();
+    json_t *answer = describe_dataset(d), *all = json_array();
 
     for (int64_t i = 0; i < epochs; i++) {
         (void)json_array_append_new(all, drain_dataset(d, &limits));
@@ -104,7 +104,7 @@ static json_t *act_spec(const input_run *r)
         return input_act_distribute(r);
     }
     if (open_scene(&s, r, &answer)) {
-        answer = describe(s.d);
+        answer = describe_dataset(s.d);
     }
     close_scene(&s);
     return answer;

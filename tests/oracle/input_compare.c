@@ -18,11 +18,11 @@ typedef struct judge {
     size_t size;
 } judge;
 
-static bool differ(const judge *j, const json_t *want, const json_t *got, const char *fmt,
-                   ...) LS_PRINTF(4, 5);
+static bool note_difference(const judge *j, const json_t *want, const json_t *got,
+                            const char *fmt, ...) LS_PRINTF(4, 5);
 
-static bool differ(const judge *j, const json_t *want, const json_t *got, const char *fmt,
-                   ...)
+static bool note_difference(const judge *j, const json_t *want, const json_t *got,
+                            const char *fmt, ...)
 {
     char *w = json_dumps(want, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
     char *g =
@@ -88,14 +88,14 @@ static bool list_agrees(const judge *j, const json_t *want, const json_t *got,
 
     if (j->unordered) {
         return same_events(j, want, got) ||
-               differ(j, want, got, "%s, in any order", where);
+               note_difference(j, want, got, "%s, in any order", where);
     }
     for (size_t i = 0; i < n || i < m; i++) {
         const json_t *w = json_array_get(want, i), *g = json_array_get(got, i);
 
         if (w == NULL || g == NULL || !event_agrees(j, w, g)) {
-            return differ(j, w == NULL ? json_null() : w, g, "%s, worker %zu, event %zu",
-                          where, worker, i);
+            return note_difference(j, w == NULL ? json_null() : w, g,
+                                   "%s, worker %zu, event %zu", where, worker, i);
         }
     }
     return true;
@@ -185,7 +185,7 @@ static bool workers_agree(const judge *j, const json_t *want, const json_t *got,
         return true;
     }
     if (!agree) {
-        return differ(j, want, got, "%s", where);
+        return note_difference(j, want, got, "%s", where);
     }
     w = j->empty_tail ? without_tail(want) : json_deep_copy(want);
     g = j->empty_tail ? without_tail(got) : json_deep_copy(got);
@@ -227,7 +227,7 @@ static bool epochs_agree(const judge *j, const json_t *want, const json_t *got)
             return false;
         }
     }
-    return json_array_size(got) == n || differ(j, want, got, "epochs");
+    return json_array_size(got) == n || note_difference(j, want, got, "epochs");
 }
 
 /* ---- errors before the first element ---- */
@@ -305,7 +305,7 @@ static bool part_agrees(const judge *j, const char *key, const json_t *want,
         strcmp(key, "next_epoch") == 0) {
         return epoch_agrees(j, want, got, key);
     }
-    return agree(&j->rule, want, got) || differ(j, want, got, "%s", key);
+    return agree(&j->rule, want, got) || note_difference(j, want, got, "%s", key);
 }
 
 bool input_agrees(const json_t *line, const json_t *got, char *note, size_t size)
@@ -329,11 +329,12 @@ bool input_agrees(const json_t *line, const json_t *got, char *note, size_t size
     if (theirs != NULL) {
         return (ours != NULL ? agree_errors(&j.rule, theirs, ours)
                              : failed_later(&j, theirs, got)) ||
-               differ(&j, want, got, "the answer");
+               note_difference(&j, want, got, "the answer");
     }
     if (ours != NULL) {
         return (j.end_or_error && is_invalid_argument(got)) ||
-               failed_sooner(&j, want, ours) || differ(&j, want, got, "the answer");
+               failed_sooner(&j, want, ours) ||
+               note_difference(&j, want, got, "the answer");
     }
     json_object_foreach((json_t *)(uintptr_t)want, key, value)
     {

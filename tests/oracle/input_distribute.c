@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* The properties that are known without iterating. */
-static json_t *describe(const input_group *g)
+static json_t *describe_distributed(const input_group *g)
 {
     const int64_t first = ls_dist_cardinality(g->w[0].dist);
     json_t *each = json_array();
@@ -86,7 +86,7 @@ json_t *input_act_distribute(const input_run *r)
     input_group_each(&g, input_distribute);
     answer = input_group_error(&g);
     if (answer == NULL) {
-        answer = describe(&g);
+        answer = describe_distributed(&g);
         if (strcmp(action, "spec") != 0) {
             (void)json_object_set_new(answer, "epochs", drain_epochs(&g, r->kase));
         }

@@ -174,8 +174,9 @@ static bool is_known(const char *name)
 }
 
 /* The options of both operators and their function; NULL: the builder keeps the error. */
-static input_function *describe(input_builder *b, const ls_dataset *d, json_t *op,
-                                json_t *options, ls_interleave_options *opts)
+static input_function *describe_function(input_builder *b, const ls_dataset *d,
+                                         json_t *op, json_t *options,
+                                         ls_interleave_options *opts)
 {
     const char *name = json_string_value(json_array_get(op, 1));
     const ls_spec *in = input_argument_spec(ls_dataset_spec(d));
@@ -199,7 +200,7 @@ static input_function *describe(input_builder *b, const ls_dataset *d, json_t *o
 ls_dataset *input_flat_map(input_builder *b, ls_dataset *d, json_t *op, json_t *options)
 {
     ls_interleave_options opts = LS_INTERLEAVE_OPTIONS_INIT;
-    input_function *f = describe(b, d, op, options, &opts);
+    input_function *f = describe_function(b, d, op, options, &opts);
 
     if (f == NULL) {
         ls_dataset_release(d);
@@ -220,7 +221,7 @@ static int64_t count_of(int64_t n)
 ls_dataset *input_interleave(input_builder *b, ls_dataset *d, json_t *op, json_t *options)
 {
     ls_interleave_options opts = LS_INTERLEAVE_OPTIONS_INIT;
-    input_function *f = describe(b, d, op, options, &opts);
+    input_function *f = describe_function(b, d, op, options, &opts);
 
     if (f == NULL) {
         ls_dataset_release(d);

@@ -32,8 +32,8 @@ static json_t *answer_step(machine *m, json_t *step)
     return op != NULL && strcmp(op, "let") == 0 ? json_null() : machine_encode(m, v);
 }
 
-static void describe(size_t number, const json_t *want, const json_t *got, char *note,
-                     size_t size)
+static void describe_result(size_t number, const json_t *want, const json_t *got,
+                            char *note, size_t size)
 {
     char *w = json_dumps(want, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
     char *g =
@@ -66,7 +66,7 @@ static bool run_steps(machine *m, const oracle_case *k, char *note, size_t size)
         const bool agreed = agree(&rule, want, got);
 
         if (!agreed) {
-            describe(i, want, got, note, size);
+            describe_result(i, want, got, note, size);
         }
         json_decref(got);
         if (!agreed) {
