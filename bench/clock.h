@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-/* Seconds of a clock that never runs backwards. */
+/* Seconds of a monotonic clock. */
 static inline double bench_now(void)
 {
     struct timespec t;
@@ -13,7 +13,7 @@ static inline double bench_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Seconds that the threads of this process have run: what others take does not count. */
+/* CPU seconds of all threads of this process. */
 static inline double bench_cpu_now(void)
 {
     struct timespec t;

@@ -25,7 +25,7 @@ typedef struct product {
     kit_call call;
 } product;
 
-static product make(long m, long n, long k)
+static product make_product(long m, long n, long k)
 {
     const int64_t da[] = {m, k}, db[] = {k, n}, dc[] = {m, n};
     const kit_desc a = kit_plain(2, da, dnnl_ab), b = kit_plain(2, db, dnnl_ab),
@@ -39,7 +39,7 @@ static product make(long m, long n, long k)
     return p;
 }
 
-static void measure(const product *p, double seconds)
+static void measure_product(const product *p, double seconds)
 {
     const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
     const double start = bench_now(), cpu = bench_cpu_now();
@@ -58,7 +58,7 @@ static void measure(const product *p, double seconds)
     fflush(stdout);
 }
 
-static int serve(void)
+static int serve_lines(void)
 {
     product p = {0};
     char line[128];
@@ -73,9 +73,9 @@ static int serve(void)
             return 2;
         }
         if (m != p.m || n != p.n || k != p.k) {
-            p = make(m, n, k);
+            p = make_product(m, n, k);
         }
-        measure(&p, seconds);
+        measure_product(&p, seconds);
     }
     return 0;
 }
@@ -84,12 +84,12 @@ int main(int argc, char **argv)
 {
     kit_open();
     if (argc > 1 && strcmp(argv[1], "--serve") == 0) {
-        return serve();
+        return serve_lines();
     }
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        product p = make(shapes[i][0], shapes[i][1], shapes[i][2]);
+        product p = make_product(shapes[i][0], shapes[i][1], shapes[i][2]);
 
-        measure(&p, 0.3);
+        measure_product(&p, 0.3);
     }
     return 0;
 }

@@ -1,3 +1,4 @@
+/* Making and running oneDNN primitives, for its C APIs of 2.x and of 3.x. */
 #include "bench/dnnl_kit.h"
 
 #include <stdio.h>

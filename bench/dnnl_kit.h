@@ -19,7 +19,7 @@ typedef const dnnl_memory_desc_t *kit_desc;
 
 enum { KIT_MAX_ARGS = 6 };
 
-/* One primitive with what it reads and writes, ready to be run again and again. */
+/* One primitive with its arguments, ready to be run any number of times. */
 typedef struct kit_call {
     dnnl_primitive_t primitive;
     dnnl_exec_arg_t args[KIT_MAX_ARGS];
@@ -39,7 +39,7 @@ dnnl_memory_t kit_memory(kit_desc desc);
 dnnl_memory_t kit_view(kit_desc desc, void *data);
 void *kit_data(dnnl_memory_t memory);
 
-/* What primitive `pd` wants as `what` (dnnl_query_src_md ...). */
+/* The description that primitive `pd` expects for `what` (dnnl_query_src_md ...). */
 kit_desc kit_wants(const_dnnl_primitive_desc_t pd, dnnl_query_t what);
 
 dnnl_primitive_desc_t kit_matmul(kit_desc a, kit_desc b, kit_desc bias, kit_desc c,
@@ -53,7 +53,7 @@ dnnl_primitive_desc_t kit_conv_weights(kit_desc x, kit_desc dw, kit_desc db, kit
 dnnl_primitive_desc_t kit_relu_backward(kit_desc y);
 dnnl_primitive_desc_t kit_reorder(kit_desc from, kit_desc to);
 
-/* Makes the primitive; the description is the caller's to keep or to leave. */
+/* Makes the primitive; `pd` stays the caller's. */
 kit_call kit_call_of(dnnl_primitive_desc_t pd);
 void kit_arg(kit_call *call, int what, dnnl_memory_t memory);
 void kit_run(const kit_call *call);

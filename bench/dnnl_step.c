@@ -55,7 +55,7 @@ static struct {
     float *logits, *dlogits;
 } net;
 
-static step_call *add(kit_call call)
+static step_call *add_call(kit_call call)
 {
     step_call *c = &net.calls[net.ncalls++];
 
@@ -65,8 +65,8 @@ static step_call *add(kit_call call)
     return c;
 }
 
-/* Aligned as oneDNN's own memory is: a vector that straddles two lines costs twice. */
-static void *zeroed(size_t count, size_t size)
+/* Aligned as oneDNN's own memory is: a vector that crosses a cache line costs twice. */
+static void *zeroed_memory(size_t count, size_t size)
 {
     const size_t bytes = (count * size + 63) / 64 * 64;
     void *p = aligned_alloc(64, bytes);
@@ -136,7 +136,7 @@ EACH_ISA static void unpool_image(float *restrict g, const float *restrict dy,
     }
 }
 
-static void pool(const step_call *c)
+static void run_max_pool(const step_call *c)
 {
     const size_t big = (size_t)c->height * (size_t)c->width * (size_t)c->channels;
     const size_t small =
@@ -149,7 +149,7 @@ static void pool(const step_call *c)
     }
 }
 
-static void unpool(const step_call *c)
+static void run_max_unpool(const step_call *c)
 {
     const size_t big = (size_t)c->height * (size_t)c->width * (size_t)c->channels;
     const size_t small =
@@ -173,7 +173,7 @@ EACH_ISA static void adam(float *restrict w, float *restrict m, float *restrict 
 }
 
 /* The gradient of the mean softmax cross-entropy with labels 0, 1, ... 9, 0, 1 ... */
-static void loss(void)
+static void loss_gradient(void)
 {
     for (int r = 0; r < net.batch; r++) {
         const float *a = net.logits + (size_t)r * 10;
@@ -205,19 +205,19 @@ static dnnl_memory_t reordered(dnnl_memory_t from, kit_desc want)
     call = kit_call_of(kit_reorder(kit_of(from), want));
     kit_arg(&call, DNNL_ARG_FROM, from);
     kit_arg(&call, DNNL_ARG_TO, to);
-    add(call);
+    add_call(call);
     return to;
 }
 
-static void train(dnnl_memory_t w, dnnl_memory_t g)
+static void add_update(dnnl_memory_t w, dnnl_memory_t g)
 {
     param *p = &net.params[net.nparams++];
 
     p->n = dnnl_memory_desc_get_size(kit_of(w)) / sizeof(float);
     p->w = kit_data(w);
     p->g = kit_data(g);
-    p->m = zeroed(p->n, sizeof(float));
-    p->v = zeroed(p->n, sizeof(float));
+    p->m = zeroed_memory(p->n, sizeof(float));
+    p->v = zeroed_memory(p->n, sizeof(float));
 }
 
 /* A 3 x 3 convolution without padding; `size` is the side of its input. */
@@ -227,7 +227,7 @@ typedef struct conv {
     kit_desc dx, dw, db, dy; /* as the network keeps them; dw in any layout */
 } conv;
 
-static conv convolve(dnnl_memory_t x, int size, int in, int out)
+static conv add_convolution(dnnl_memory_t x, int size, int in, int out)
 {
     const int64_t xd[] = {net.batch, in, size, size}, wd[] = {out, in, 3, 3},
                   bd[] = {out};
@@ -249,7 +249,7 @@ static conv convolve(dnnl_memory_t x, int size, int in, int out)
             reordered(c.w, kit_wants(c.forward, dnnl_query_weights_md)));
     kit_arg(&call, DNNL_ARG_BIAS, c.bias);
     kit_arg(&call, DNNL_ARG_DST, c.y);
-    add(call);
+    add_call(call);
     return c;
 }
 
@@ -264,9 +264,9 @@ static void weights_gradient(const conv *c, dnnl_memory_t dy)
     kit_arg(&call, DNNL_ARG_DIFF_DST, dy);
     kit_arg(&call, DNNL_ARG_DIFF_WEIGHTS, dw);
     kit_arg(&call, DNNL_ARG_DIFF_BIAS, db);
-    add(call);
-    train(c->w, reordered(dw, kit_of(c->w)));
-    train(c->bias, db);
+    add_call(call);
+    add_update(c->w, reordered(dw, kit_of(c->w)));
+    add_update(c->bias, db);
 }
 
 static dnnl_memory_t data_gradient(const conv *c, dnnl_memory_t dy)
@@ -279,56 +279,56 @@ static dnnl_memory_t data_gradient(const conv *c, dnnl_memory_t dy)
     kit_arg(&call, DNNL_ARG_WEIGHTS, w);
     kit_arg(&call, DNNL_ARG_DIFF_DST, dy);
     kit_arg(&call, DNNL_ARG_DIFF_SRC, dx);
-    add(call);
+    add_call(call);
     return dx;
 }
 
-/* `size` is the side of what is pooled. Returns its place in the list. */
-static int pooled(dnnl_memory_t x, int size, int channels, float **y)
+/* `size` is the side of the pooled image. Returns the index of the call in the list. */
+static int add_max_pool(dnnl_memory_t x, int size, int channels, float **y)
 {
     const size_t n =
         (size_t)net.batch * (size_t)(size / 2) * (size_t)(size / 2) * (size_t)channels;
-    step_call *c = add((kit_call){0});
+    step_call *c = add_call((kit_call){0});
 
-    c->own = pool;
+    c->own = run_max_pool;
     c->in = kit_data(x);
-    *y = c->out = zeroed(n, sizeof(float));
-    c->where = zeroed(n, 1);
+    *y = c->out = zeroed_memory(n, sizeof(float));
+    c->where = zeroed_memory(n, 1);
     c->images = net.batch;
     c->height = c->width = size;
     c->channels = channels;
     return (int)(c - net.calls);
 }
 
-static dnnl_memory_t unpooled(int forward, const float *dy, kit_desc desc)
+static dnnl_memory_t add_max_unpool(int forward, const float *dy, kit_desc desc)
 {
     dnnl_memory_t dx = kit_memory(desc);
-    step_call *c = add((kit_call){0});
+    step_call *c = add_call((kit_call){0});
 
     *c = net.calls[forward];
-    c->own = unpool;
+    c->own = run_max_unpool;
     c->in = dy;
     c->out = kit_data(dx);
     return dx;
 }
 
-static dnnl_memory_t matrix(int64_t rows, int64_t cols)
+static dnnl_memory_t matrix_of(int64_t rows, int64_t cols)
 {
     const int64_t d[] = {rows, cols};
 
     return kit_memory(kit_plain(2, d, dnnl_ab));
 }
 
-/* `m`, which has `rows` x `cols`, seen as its transpose. */
-static dnnl_memory_t flipped(dnnl_memory_t m, int64_t rows, int64_t cols)
+/* `m`, which has `rows` x `cols`, as its transpose, without a copy. */
+static dnnl_memory_t transposed(dnnl_memory_t m, int64_t rows, int64_t cols)
 {
     const int64_t d[] = {cols, rows};
 
     return kit_view(kit_plain(2, d, dnnl_ba), kit_data(m));
 }
 
-static void multiply(dnnl_memory_t a, dnnl_memory_t b, dnnl_memory_t bias,
-                     dnnl_memory_t c, bool relu)
+static void add_product(dnnl_memory_t a, dnnl_memory_t b, dnnl_memory_t bias,
+                        dnnl_memory_t c, bool relu)
 {
     kit_call call = kit_call_of(kit_matmul(
         kit_of(a), kit_of(b), bias == NULL ? NULL : kit_of(bias), kit_of(c), relu));
@@ -339,10 +339,10 @@ static void multiply(dnnl_memory_t a, dnnl_memory_t b, dnnl_memory_t bias,
         kit_arg(&call, DNNL_ARG_BIAS, bias);
     }
     kit_arg(&call, DNNL_ARG_DST, c);
-    add(call);
+    add_call(call);
 }
 
-static void build(int n)
+static void build_step(int n)
 {
     const int64_t xd[] = {n, 1, 28, 28}, fd[] = {n, 1600}, pd[] = {n, 32, 13, 13};
     float *p1, *p2;
@@ -352,46 +352,46 @@ static void build(int n)
     kit_call relu;
 
     net.batch = n;
-    c1 = convolve(kit_memory(kit_plain(4, xd, dnnl_nhwc)), 28, 1, 32);
-    pool1 = pooled(c1.y, 26, 32, &p1);
-    c2 = convolve(kit_view(kit_plain(4, pd, dnnl_nhwc), p1), 13, 32, 64);
-    pool2 = pooled(c2.y, 11, 64, &p2);
+    c1 = add_convolution(kit_memory(kit_plain(4, xd, dnnl_nhwc)), 28, 1, 32);
+    pool1 = add_max_pool(c1.y, 26, 32, &p1);
+    c2 = add_convolution(kit_view(kit_plain(4, pd, dnnl_nhwc), p1), 13, 32, 64);
+    pool2 = add_max_pool(c2.y, 11, 64, &p2);
     flat = kit_view(kit_plain(2, fd, dnnl_ab), p2);
-    w3 = matrix(1600, 64), b3 = matrix(1, 64), h = matrix(n, 64);
-    w4 = matrix(64, 10), b4 = matrix(1, 10), y = matrix(n, 10);
-    multiply(flat, w3, b3, h, true);
-    multiply(h, w4, b4, y, false);
+    w3 = matrix_of(1600, 64), b3 = matrix_of(1, 64), h = matrix_of(n, 64);
+    w4 = matrix_of(64, 10), b4 = matrix_of(1, 10), y = matrix_of(n, 10);
+    add_product(flat, w3, b3, h, true);
+    add_product(h, w4, b4, y, false);
 
     net.loss_at = net.ncalls;
-    dy = matrix(n, 10), dw4 = matrix(64, 10), dh = matrix(n, 64);
+    dy = matrix_of(n, 10), dw4 = matrix_of(64, 10), dh = matrix_of(n, 64);
     net.logits = kit_data(y);
     net.dlogits = kit_data(dy);
-    multiply(flipped(h, n, 64), dy, NULL, dw4, false);
-    multiply(dy, flipped(w4, 64, 10), NULL, dh, false);
+    add_product(transposed(h, n, 64), dy, NULL, dw4, false);
+    add_product(dy, transposed(w4, 64, 10), NULL, dh, false);
     relu = kit_call_of(kit_relu_backward(kit_of(h)));
     kit_arg(&relu, DNNL_ARG_DST, h);
     kit_arg(&relu, DNNL_ARG_DIFF_DST, dh);
     kit_arg(&relu, DNNL_ARG_DIFF_SRC, dh);
-    add(relu);
-    dw3 = matrix(1600, 64), df = matrix(n, 1600);
-    multiply(flipped(flat, n, 1600), dh, NULL, dw3, false);
-    multiply(dh, flipped(w3, 1600, 64), NULL, df, false);
-    g = unpooled(pool2, kit_data(df), c2.dy);
+    add_call(relu);
+    dw3 = matrix_of(1600, 64), df = matrix_of(n, 1600);
+    add_product(transposed(flat, n, 1600), dh, NULL, dw3, false);
+    add_product(dh, transposed(w3, 1600, 64), NULL, df, false);
+    g = add_max_unpool(pool2, kit_data(df), c2.dy);
     weights_gradient(&c2, g);
     g = data_gradient(&c2, g);
-    g = unpooled(pool1, kit_data(g), c1.dy);
+    g = add_max_unpool(pool1, kit_data(g), c1.dy);
     weights_gradient(&c1, g);
-    train(w3, dw3);
-    train(w4, dw4);
+    add_update(w3, dw3);
+    add_update(w4, dw4);
 }
 
-static void step(void)
+static void run_step(void)
 {
     for (int i = 0; i < net.ncalls; i++) {
         const step_call *c = &net.calls[i];
 
         if (i == net.loss_at) {
-            loss();
+            loss_gradient();
         }
         if (c->own != NULL) {
             c->own(c);
@@ -406,14 +406,14 @@ static void step(void)
     }
 }
 
-static void measure(double seconds)
+static void measure_steps(double seconds)
 {
     const double start = bench_now(), cpu = bench_cpu_now();
     double spent = 0;
     long runs = 0;
 
     do {
-        step();
+        run_step();
         runs++;
         spent = bench_now() - start;
     } while (spent < seconds);
@@ -435,16 +435,16 @@ int main(int argc, char **argv)
         return 2;
     }
     kit_open();
-    build(batch);
+    build_step(batch);
     for (int i = 0; i < 5; i++) {
-        step();
+        run_step();
     }
     if (!serve) {
-        measure(1.0);
+        measure_steps(1.0);
         return 0;
     }
     while (fgets(line, sizeof line, stdin) != NULL) {
-        measure(strtod(line, NULL));
+        measure_steps(strtod(line, NULL));
     }
     return 0;
 }

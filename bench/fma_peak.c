@@ -1,3 +1,6 @@
+/*
+ * Loops of fused multiply-adds, one per instruction set, and the threads that run them.
+ */
 #include "bench/fma_peak.h"
 
 #include "bench/clock.h"
@@ -90,8 +93,8 @@ static void *run_member(void *arg)
     return NULL;
 }
 
-/* False: this CPU does not have it. */
-static int choose(struct burst *b, const char *isa)
+/* Chooses the loop of an instruction set; false: this CPU does not have it. */
+static int choose_burst(struct burst *b, const char *isa)
 {
     b->fn = burst_baseline;
     b->lanes = 4;
@@ -120,7 +123,7 @@ double bench_fma_peak(int threads, const char *isa)
     double sum = 0;
 
     memset(&b, 0, sizeof b);
-    if (threads < 1 || threads > MAX_THREADS || !choose(&b, isa)) {
+    if (threads < 1 || threads > MAX_THREADS || !choose_burst(&b, isa)) {
         return 0;
     }
     b.rounds = 8000000 / b.lanes; // about 2 ms at 100 GFLOP/s

@@ -1,6 +1,6 @@
 /*
- * What the cores can do at most: a loop of nothing but fused multiply-adds. Every
- * percentage that is printed has this, measured in the same run, as its hundred.
+ * The peak of the cores: a loop of fused multiply-adds only. Every percentage that is
+ * printed is relative to this peak, measured in the same run.
  */
 #ifndef BENCH_FMA_PEAK_H
 #define BENCH_FMA_PEAK_H
@@ -12,6 +12,9 @@
  */
 double bench_fma_peak(int threads, const char *isa);
 
-/* The best of `bursts` bursts: what a window measured beside them could have had. */
+/*
+ * The best of `bursts` bursts: the peak to compare a measurement made at the same time
+ * with.
+ */
 double bench_fma_peak_best(int threads, const char *isa, int bursts);
 #endif

@@ -1,3 +1,4 @@
+/* The benchmark networks: their layers, their random data and one training step. */
 #include "bench/models.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@ enum {
     WORDS = 512
 };
 
-/* One replica's way through the network; the only one without a strategy. */
+/* One replica's pass through the network; without a strategy there is one. */
 typedef struct pass {
     const bench_model *m;
     ls_context *c;
@@ -37,13 +38,13 @@ struct bench_model {
     uint64_t random;
     ls_status status; /* first failure while it is built */
     ls_error error;
-    ls_tensor *(*forward)(pass *p); /* one loss an example */
+    ls_tensor *(*forward)(pass *p); /* one loss per example */
 };
 
 /* Glorot's rule for matrices and filters; biases are zero, scales one. */
 typedef enum init { GLOROT, ZEROS, ONES } init;
 
-static double uniform(bench_model *m)
+static double draw_uniform(bench_model *m)
 {
     uint64_t z = m->random += 0x9e3779b97f4a7c15U;
 
@@ -62,18 +63,19 @@ static double glorot_limit(const ls_shape *s)
     return sqrt(6.0 / (field * (double)(s->dims[s->ndim - 2] + s->dims[s->ndim - 1])));
 }
 
-static void fill(bench_model *m, float *p, int64_t count, const ls_shape *shape, init how)
+static void fill_weights(bench_model *m, float *p, int64_t count, const ls_shape *shape,
+                         init how)
 {
     const double limit = how == GLOROT ? glorot_limit(shape) : 0;
 
     for (int64_t i = 0; i < count; i++) {
-        p[i] = how == GLOROT ? (float)((2 * uniform(m) - 1) * limit)
+        p[i] = how == GLOROT ? (float)((2 * draw_uniform(m) - 1) * limit)
                              : (how == ONES ? 1.0F : 0.0F);
     }
 }
 
-/* Adds a variable; after a failure it does nothing. */
-static void add(bench_model *m, ls_shape shape, init how)
+/* Adds a variable; does nothing after a failure. */
+static void add_variable(bench_model *m, ls_shape shape, init how)
 {
     const int64_t count = ls_shape_count(&shape);
     ls_tensor *value = NULL;
@@ -87,7 +89,7 @@ static void add(bench_model *m, ls_shape shape, init how)
         m->status = LS_RESOURCE_EXHAUSTED;
         return;
     }
-    fill(m, p, count, &shape, how);
+    fill_weights(m, p, count, &shape, how);
     m->status = ls_tensor_create(m->device, LS_F32, shape, p, &value, &m->error);
     if (m->status == LS_OK) {
         m->status = ls_variable_create(value, NULL, &m->variables[m->n], &m->error);
@@ -101,18 +103,21 @@ static void add(bench_model *m, ls_shape shape, init how)
 
 static void add_dense(bench_model *m, int64_t in, int64_t out)
 {
-    add(m, LS_SHAPE(in, out), GLOROT);
-    add(m, LS_SHAPE(out), ZEROS);
+    add_variable(m, LS_SHAPE(in, out), GLOROT);
+    add_variable(m, LS_SHAPE(out), ZEROS);
 }
 
 static void add_norm(bench_model *m)
 {
-    add(m, LS_SHAPE(WIDTH), ONES);
-    add(m, LS_SHAPE(WIDTH), ZEROS);
+    add_variable(m, LS_SHAPE(WIDTH), ONES);
+    add_variable(m, LS_SHAPE(WIDTH), ZEROS);
 }
 
-/* The batch: numbers in (-1, 1), or whole ones below `below`; rows go to replicas. */
-static void data(bench_model *m, ls_shape shape, int below, bool labels)
+/*
+ * The batch: numbers in (-1, 1), or integers below `below`; rows are divided among
+ * replicas.
+ */
+static void make_batch(bench_model *m, ls_shape shape, int below, bool labels)
 {
     const int64_t count = ls_shape_count(&shape), rows = shape.dims[0] / m->replicas;
     float *floats;
@@ -129,9 +134,9 @@ static void data(bench_model *m, ls_shape shape, int below, bool labels)
     ints = (int32_t *)(void *)floats;
     for (int64_t i = 0; i < count; i++) {
         if (below > 0) {
-            ints[i] = (int32_t)(uniform(m) * below);
+            ints[i] = (int32_t)(draw_uniform(m) * below);
         } else {
-            floats[i] = (float)(2 * uniform(m) - 1);
+            floats[i] = (float)(2 * draw_uniform(m) - 1);
         }
     }
     shape.dims[0] = rows;
@@ -151,30 +156,30 @@ static void data(bench_model *m, ls_shape shape, int below, bool labels)
 }
 
 /* Variables are read in the order in which they were added. */
-static ls_tensor *next(pass *p)
+static ls_tensor *next_weight(pass *p)
 {
     return ls_read(p->c, p->m->variables[p->next++]);
 }
 
 static ls_tensor *dense(pass *p, ls_tensor *x, ls_activation activation)
 {
-    ls_tensor *w = next(p), *bias = next(p);
+    ls_tensor *w = next_weight(p), *bias = next_weight(p);
 
     return ls_dense(p->c, x, w, bias, activation);
 }
 
-static ls_tensor *norm(pass *p, ls_tensor *x)
+static ls_tensor *layer_norm(pass *p, ls_tensor *x)
 {
-    ls_tensor *gamma = next(p), *beta = next(p);
+    ls_tensor *gamma = next_weight(p), *beta = next_weight(p);
 
     return ls_layer_norm(p->c, x, gamma, beta, 1e-5);
 }
 
-/* relu commutes with the maximum: the pooling takes it over and both cost one pass. */
+/* relu commutes with the maximum: the pooling applies it in the same pass. */
 static ls_tensor *conv_relu_pool(pass *p, ls_tensor *x)
 {
     const ls_pool_options pool = {sizeof pool, {2, 2}, {0, 0}, LS_VALID, true};
-    ls_tensor *w = next(p), *bias = next(p);
+    ls_tensor *w = next_weight(p), *bias = next_weight(p);
 
     return ls_max_pool2d(p->c, ls_conv2d(p->c, x, w, bias, NULL), &pool);
 }
@@ -193,8 +198,8 @@ static void mlp_build(bench_model *m)
     add_dense(m, 784, 512);
     add_dense(m, 512, 512);
     add_dense(m, 512, 10);
-    data(m, LS_SHAPE(m->spec->batch, 784), 0, false);
-    data(m, LS_SHAPE(m->spec->batch), 10, true);
+    make_batch(m, LS_SHAPE(m->spec->batch, 784), 0, false);
+    make_batch(m, LS_SHAPE(m->spec->batch), 10, true);
 }
 
 static ls_tensor *cnn_forward(pass *p)
@@ -208,14 +213,14 @@ static ls_tensor *cnn_forward(pass *p)
 static void cnn_build_with(bench_model *m, int64_t hidden)
 {
     m->forward = cnn_forward;
-    add(m, LS_SHAPE(3, 3, 1, 32), GLOROT);
-    add(m, LS_SHAPE(32), ZEROS);
-    add(m, LS_SHAPE(3, 3, 32, 64), GLOROT);
-    add(m, LS_SHAPE(64), ZEROS);
+    add_variable(m, LS_SHAPE(3, 3, 1, 32), GLOROT);
+    add_variable(m, LS_SHAPE(32), ZEROS);
+    add_variable(m, LS_SHAPE(3, 3, 32, 64), GLOROT);
+    add_variable(m, LS_SHAPE(64), ZEROS);
     add_dense(m, 1600, hidden);
     add_dense(m, hidden, 10);
-    data(m, LS_SHAPE(m->spec->batch, 28, 28, 1), 0, false);
-    data(m, LS_SHAPE(m->spec->batch), 10, true);
+    make_batch(m, LS_SHAPE(m->spec->batch, 28, 28, 1), 0, false);
+    make_batch(m, LS_SHAPE(m->spec->batch), 10, true);
 }
 
 static void cnn_build(bench_model *m)
@@ -236,26 +241,26 @@ static ls_tensor *attend(pass *p, ls_tensor *x)
 
 static ls_tensor *gpt_forward(pass *p)
 {
-    ls_tensor *embedding = next(p), *position = next(p);
+    ls_tensor *embedding = next_weight(p), *position = next_weight(p);
     ls_tensor *x = ls_add(p->c, ls_gather(p->c, embedding, p->x, 0), position);
 
     for (int b = 0; b < BLOCKS; b++) {
         ls_tensor *h;
 
-        x = ls_add(p->c, x, attend(p, norm(p, x)));
-        h = dense(p, norm(p, x), LS_GELU);
+        x = ls_add(p->c, x, attend(p, layer_norm(p, x)));
+        h = dense(p, layer_norm(p, x), LS_GELU);
         x = ls_add(p->c, x, dense(p, h, LS_LINEAR));
     }
-    x = norm(p, x);
-    x = ls_dense(p->c, x, next(p), NULL, LS_LINEAR);
+    x = layer_norm(p, x);
+    x = ls_dense(p->c, x, next_weight(p), NULL, LS_LINEAR);
     return ls_sparse_softmax_cross_entropy(p->c, x, p->y);
 }
 
 static void gpt_build(bench_model *m)
 {
     m->forward = gpt_forward;
-    add(m, LS_SHAPE(WORDS, WIDTH), GLOROT);
-    add(m, LS_SHAPE(TOKENS, WIDTH), ZEROS);
+    add_variable(m, LS_SHAPE(WORDS, WIDTH), GLOROT);
+    add_variable(m, LS_SHAPE(TOKENS, WIDTH), ZEROS);
     for (int b = 0; b < BLOCKS; b++) {
         add_norm(m);
         add_dense(m, WIDTH, 3 * WIDTH); // queries, keys, values
@@ -265,9 +270,9 @@ static void gpt_build(bench_model *m)
         add_dense(m, INNER, WIDTH);
     }
     add_norm(m);
-    add(m, LS_SHAPE(WIDTH, WORDS), GLOROT);
-    data(m, LS_SHAPE(m->spec->batch, TOKENS), WORDS, false);
-    data(m, LS_SHAPE(m->spec->batch, TOKENS), WORDS, true);
+    add_variable(m, LS_SHAPE(WIDTH, WORDS), GLOROT);
+    make_batch(m, LS_SHAPE(m->spec->batch, TOKENS), WORDS, false);
+    make_batch(m, LS_SHAPE(m->spec->batch, TOKENS), WORDS, true);
 }
 
 static ls_tensor *tiny_forward(pass *p)
@@ -279,11 +284,11 @@ static void tiny_build(bench_model *m)
 {
     m->forward = tiny_forward;
     add_dense(m, 4, 1);
-    data(m, LS_SHAPE(m->spec->batch, 4), 0, false);
-    data(m, LS_SHAPE(m->spec->batch, 1), 0, true);
+    make_batch(m, LS_SHAPE(m->spec->batch, 4), 0, false);
+    make_batch(m, LS_SHAPE(m->spec->batch, 1), 0, true);
 }
 
-/* Multiply-adds of the make-train network in one example, twice over. */
+/* Operations of the make-train network for one example: multiply-adds count as two. */
 #define TRAIN_FLOPS                                                                      \
     (2.0 *                                                                               \
      (26 * 26 * 32 * 9 * 2.0 + 11 * 11 * 64 * 288 * 3.0 + 1600 * 64 * 3.0 + 640 * 3.0))
@@ -305,8 +310,8 @@ const bench_spec *bench_specs(size_t *n)
     return specs;
 }
 
-/* Hands the failure kept in the model to the caller. */
-static ls_status failed(const bench_model *m, ls_error *err)
+/* Returns the failure that the model keeps. */
+static ls_status model_failure(const bench_model *m, ls_error *err)
 {
     if (m->status != LS_OK && err != NULL) {
         *err = m->error;
@@ -315,7 +320,7 @@ static ls_status failed(const bench_model *m, ls_error *err)
     return m->status;
 }
 
-static const bench_spec *find(const char *name, size_t *at)
+static const bench_spec *find_spec(const char *name, size_t *at)
 {
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         if (strcmp(specs[i].name, name) == 0) {
@@ -326,7 +331,7 @@ static const bench_spec *find(const char *name, size_t *at)
     return NULL;
 }
 
-static void build(bench_model *m, size_t which)
+static void build_model(bench_model *m, size_t which)
 {
     const ls_sgd_options sgd = {.struct_size = sizeof sgd, .learning_rate = 0.001};
 
@@ -338,11 +343,11 @@ static void build(bench_model *m, size_t which)
     }
 }
 
-static ls_status create(ls_device *device, ls_strategy *strategy, const char *name,
-                        bench_model **out, ls_error *err)
+static ls_status create_model(ls_device *device, ls_strategy *strategy, const char *name,
+                              bench_model **out, ls_error *err)
 {
     size_t which = 0;
-    const bench_spec *spec = find(name, &which);
+    const bench_spec *spec = find_spec(name, &which);
     const int replicas = strategy != NULL ? ls_strategy_replicas(strategy) : 1;
     bench_model *m;
     ls_status st;
@@ -365,16 +370,16 @@ static ls_status create(ls_device *device, ls_strategy *strategy, const char *na
     if (m->status == LS_OK && strategy != NULL) {
         m->status = ls_scope_enter(strategy, &m->error);
         if (m->status == LS_OK) {
-            build(m, which);
+            build_model(m, which);
             ls_scope_exit(strategy);
         }
     } else if (m->status == LS_OK) {
-        build(m, which);
+        build_model(m, which);
         if (m->status == LS_OK) {
             m->status = ls_context_open(device, NULL, &m->c, &m->error);
         }
     }
-    st = failed(m, err);
+    st = model_failure(m, err);
     if (st != LS_OK) {
         bench_model_release(m);
         return st;
@@ -386,13 +391,13 @@ static ls_status create(ls_device *device, ls_strategy *strategy, const char *na
 ls_status bench_model_create(ls_device *device, const char *name, bench_model **out,
                              ls_error *err)
 {
-    return create(device, NULL, name, out, err);
+    return create_model(device, NULL, name, out, err);
 }
 
 ls_status bench_model_create_on(ls_strategy *strategy, const char *name,
                                 bench_model **out, ls_error *err)
 {
-    return create(ls_strategy_worker_device(strategy, 0), strategy, name, out, err);
+    return create_model(ls_strategy_worker_device(strategy, 0), strategy, name, out, err);
 }
 
 void bench_model_release(bench_model *m)
@@ -415,7 +420,7 @@ void bench_model_release(bench_model *m)
 }
 
 /* Forward, backward, update; a replica's loss is its part of the mean over all. */
-static void step(bench_model *m, pass *p, ls_context *c, bool want_loss)
+static void train_step(bench_model *m, pass *p, ls_context *c, bool want_loss)
 {
     ls_tape *tape = ls_tape_open(c, NULL);
     ls_tensor *mean;
@@ -440,7 +445,7 @@ static ls_value *replica_step(ls_context *c, ls_value *args, void *user)
     const struct ask *a = user;
 
     (void)args;
-    step(a->m, &a->m->passes[ls_replica_id(c)], c, a->want_loss);
+    train_step(a->m, &a->m->passes[ls_replica_id(c)], c, a->want_loss);
     return NULL;
 }
 
@@ -452,7 +457,7 @@ ls_status bench_model_step(bench_model *m, double *loss, ls_error *err)
     if (m->strategy != NULL) {
         st = ls_strategy_run(m->strategy, replica_step, NULL, &a, NULL, err);
     } else {
-        step(m, m->passes, m->c, loss != NULL);
+        train_step(m, m->passes, m->c, loss != NULL);
         st = ls_context_finish(m->c, err);
     }
     if (loss != NULL) {
@@ -464,7 +469,7 @@ ls_status bench_model_step(bench_model *m, double *loss, ls_error *err)
     return st;
 }
 
-/* The images as the network wants them: numbers from 0 to 1. */
+/* The images as the network takes them: numbers from 0 to 1. */
 static ls_value *fed_step(ls_context *c, ls_value *batch, void *user)
 {
     bench_model *m = user;
@@ -474,7 +479,7 @@ static ls_value *fed_step(ls_context *c, ls_value *batch, void *user)
 
     p.x = ls_reshape(c, x, LS_SHAPE(-1, 28, 28, 1));
     p.y = ls_value_at_key(c, batch, "label");
-    step(m, &p, c, false);
+    train_step(m, &p, c, false);
     return NULL;
 }
 

@@ -18,19 +18,19 @@ typedef struct bench_spec {
 
 typedef struct bench_model bench_model;
 
-/* All of them; *n receives how many. */
+/* All models; *n receives their number. */
 const bench_spec *bench_specs(size_t *n);
 
 /* Makes model `name` and one batch of its data on `device`. */
 ls_status bench_model_create(ls_device *device, const char *name, bench_model **out,
                              ls_error *err);
 
-/* The same on every replica of a strategy, with a part of the same batch each. */
+/* The same on every replica of a strategy, each with its part of the batch. */
 ls_status bench_model_create_on(ls_strategy *strategy, const char *name,
                                 bench_model **out, ls_error *err);
 void bench_model_release(bench_model *m); /* NULL is allowed */
 
-/* One training step on the batch; `loss` (NULL: not asked for) is the one before it. */
+/* One training step on the batch; `loss` (may be NULL) receives the loss before it. */
 ls_status bench_model_step(bench_model *m, double *loss, ls_error *err);
 
 /*

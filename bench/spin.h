@@ -1,4 +1,4 @@
-/* Threads that meet by spinning: what collectives are compared with. */
+/* A barrier and a flag for threads that spin: what collectives are compared with. */
 #ifndef BENCH_SPIN_H
 #define BENCH_SPIN_H
 
@@ -14,8 +14,8 @@ static inline void bench_relax(void)
 }
 
 /*
- * A barrier of `ranks` threads. Those who wait long give their core away; nobody waits
- * once `broken` is set.
+ * A barrier of `ranks` threads. A thread that waits long yields its core; none waits once
+ * `broken` is set.
  */
 typedef struct bench_barrier {
     _Alignas(64) atomic_int come;

@@ -1,15 +1,16 @@
 #!/bin/sh
-# Is the tree slower than it was? Builds COMMIT (in a worktree under build/ab/) and the tree
-# as it is, both with the release preset, runs their benchmarks in turn, and compares line
-# by line: the speed of the new one as a ratio to the old one of the same round.
+# Compares the speed of the tree with that of an earlier commit. Builds COMMIT (in a worktree
+# under build/ab/) and the tree as it is, both with the release preset, runs their benchmarks
+# in turn, and compares line by line: the speed of the new one as a ratio to the old one of
+# the same round.
 #
 #   scripts/ab.sh [--rounds N] [--filter TEXT] COMMIT BENCH...
 #   scripts/ab.sh HEAD~3 op "step --replicas 2" collective input
 #   scripts/ab.sh --compare FOLDER      the same from what a run has left in FOLDER
 #
 # A BENCH is what follows `lockstep bench`, with its options in quotes. --filter takes the
-# lines with TEXT in them. Exit status: 0, no line falls short; 1, one does, or something
-# failed; 2, the command line makes no sense. docs/benchmarks.md says how it judges.
+# lines with TEXT in them. Exit status: 0, no line is slower; 1, one is, or something failed;
+# 2, the command line is wrong. docs/benchmarks.md says how it decides.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -5,7 +5,7 @@ import os
 import statistics
 import sys
 
-LEAST = 0.98  # of the speed that was; below it by the upper quartile a line falls short
+LEAST = 0.98  # a line whose upper quartile of ratios is below falls short
 ROUNDS = 4  # fewer have no quartiles
 FIELDS = ("threads", "replicas", "ranks", "wait", "batch")
 
@@ -17,7 +17,7 @@ def name_of(row):
 
 
 def speed_of(row):
-    """How fast a line is: more is better whatever it measures. None: it measures none."""
+    """The speed of a line, more is better; None: the line has no measurement."""
     if row["bench"] == "input":
         value, bigger = row.get("value"), row.get("unit", "").endswith("/s")
     else:

@@ -1,7 +1,7 @@
 /*
- * What clang-tidy is told besides the sources (scripts/check-tidy.sh includes it first):
- * a function that reports a failure does not return success. Without this the analyzer
- * follows paths that do not exist, for it sees one file at a time.
+ * Facts for clang-tidy, which scripts/check-tidy.sh includes before each source: a
+ * function that reports a failure does not return LS_OK. Without them the analyzer, which
+ * reads one file at a time, follows paths that do not exist.
  */
 #ifndef LSI_ANALYZER_H
 #define LSI_ANALYZER_H

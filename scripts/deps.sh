@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the tree needs, by the names of Debian's packages; does nothing when all
-# of it is there. Elsewhere it says what is missing.
+# Installs what the tree needs, by the names of Debian's packages; does nothing if all of it
+# is installed. On other systems it prints what is missing.
 #
 #   scripts/deps.sh [build] [train] [check] [fuzz] [interop]      (none: the first three)
 set -eu

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs the tests that compare with other programs, and that skip where those are missing:
-# installs TensorFlow and its kin into a Python of its own, builds, and runs them. None of
-# them may skip here.
+# Runs the tests that compare with other programs and that are skipped where those are
+# missing: installs TensorFlow and what it needs into a Python environment of its own,
+# builds, and runs the tests. None of them may be skipped here.
 #
 #   scripts/interop.sh [FOLDER]      (default: build/venv)
 set -eu

@@ -11,7 +11,7 @@
 
 enum { POINTS = 1000, STEPS = 200 };
 
-/* What is learned, and what it is learned from. */
+/* The variables that are learned, and the data. */
 struct problem {
     ls_tensor *x, *y;
     ls_variable *w, *b;
@@ -54,7 +54,7 @@ static ls_status make_variable(const char *name, ls_shape shape, ls_variable **o
     return st;
 }
 
-/* One step of gradient descent. Its first failure, if any, is what finish returns. */
+/* One step of gradient descent. ls_context_finish() returns its first failure, if any. */
 static ls_status train_step(ls_context *c, struct problem *p, double *loss, ls_error *err)
 {
     ls_variable *variables[] = {p->w, p->b};

@@ -1,3 +1,4 @@
+/* Prints the progress of a training: see progress.h. */
 #include "progress.h"
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ void progress_epoch(progress *p, int epoch)
     p->started = p->drawn = progress_now();
 }
 
-static void draw(const progress *p, double time)
+static void draw_line(const progress *p, double time)
 {
     const double done = p->done > 0 ? (double)p->done : 1;
     const double passed = time - p->started + 1e-9;
@@ -64,14 +65,14 @@ void progress_add(progress *p, size_t n, double loss, size_t right)
     }
     time = progress_now();
     if (time - p->drawn > 0.1) {
-        draw(p, time);
+        draw_line(p, time);
         p->drawn = time;
     }
 }
 
 void progress_epoch_end(progress *p)
 {
-    draw(p, progress_now());
+    draw_line(p, progress_now());
     printf("\n");
     fflush(stdout);
 }

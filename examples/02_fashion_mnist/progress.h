@@ -1,6 +1,6 @@
 /*
- * The training shown to a person: on a terminal one line that is drawn again and again,
- * elsewhere a line an epoch.
+ * Prints the progress of a training: on a terminal one line that is redrawn, otherwise
+ * one line per epoch.
  */
 #ifndef EXAMPLE_PROGRESS_H
 #define EXAMPLE_PROGRESS_H
@@ -11,7 +11,7 @@
 typedef struct progress {
     int epochs;
     size_t samples; /* in an epoch */
-    int epoch;      /* 1 up */
+    int epoch;      /* from 1 */
     size_t done;    /* samples of this epoch */
     double loss;    /* sum over them */
     size_t right;
@@ -20,13 +20,16 @@ typedef struct progress {
     bool terminal;
 } progress;
 
-/* Seconds of a clock that never runs backwards. */
+/* Seconds of a monotonic clock. */
 double progress_now(void);
 
 void progress_start(progress *p, int epochs, size_t samples);
 void progress_epoch(progress *p, int epoch);
 
-/* `n` more samples whose losses add up to `loss`, `right` of them classified. */
+/*
+ * Adds `n` samples, whose losses sum up to `loss`; `right` of them were classified
+ * correctly.
+ */
 void progress_add(progress *p, size_t n, double loss, size_t right);
 void progress_epoch_end(progress *p);
 #endif

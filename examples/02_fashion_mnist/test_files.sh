@@ -1,5 +1,5 @@
 #!/bin/sh
-# Files that are missing, cut, damaged or something else are refused in one line that
+# Tests that missing, truncated, damaged and wrong files are reported in one line that
 # names the file: 02_fashion_mnist/test_files.sh path/to/train
 set -u
 train=$1
@@ -21,7 +21,7 @@ good() {
     done
 }
 
-# $1: part of the message that must come, on one line of stderr, with exit status 1.
+# The program must exit with 1 and print one line to stderr that contains $1.
 refuses() {
     said=$("$train" --data "$dir" --epochs 1 2>&1 >/dev/null)
     status=$?

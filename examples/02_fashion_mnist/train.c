@@ -4,9 +4,9 @@
  *
  *     Conv 32 3x3 relu, max pool 2, Conv 64 3x3 relu, max pool 2, Dense 64 relu, Dense 10
  *
- * Adam 0.001, batches of 64 a replica, read from TFRecord shards (or the IDX files) by a
- * pipeline that is distributed over the replicas. After five epochs about nine of ten
- * test images are named right. `train --help` lists the options.
+ * Adam 0.001, batches of 64 per replica, read from TFRecord shards (or the IDX files) by
+ * a pipeline that is distributed over the replicas. After five epochs about nine of ten
+ * test images are classified correctly. `train --help` lists the options.
  */
 #include "progress.h"
 
@@ -28,7 +28,7 @@ struct options {
     long epochs, batch, seed, replicas, threads;
 };
 
-/* Filters and matrices stand at even places, each with its bias after it. */
+/* Filters and matrices have even indices, each is followed by its bias. */
 struct model {
     ls_variable *variables[VARIABLES];
     ls_optimizer *adam;
@@ -44,7 +44,9 @@ static uint64_t next_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* As Keras begins: Glorot's uniform rule for filters and matrices, zeros for biases. */
+/*
+ * As Keras initialises: Glorot's uniform rule for filters and matrices, zeros for biases.
+ */
 static ls_status make_variable(const char *name, ls_shape shape, uint64_t *random,
                                ls_variable **out, ls_error *err)
 {
@@ -113,7 +115,7 @@ static void release_model(struct model *m)
 
 /*
  * Logits for images x [n, 28, 28, 1]. The largest of four relus is the relu of the
- * largest: the pooling takes it over, and both cost one pass.
+ * largest, so the pooling applies the relu in the same pass.
  */
 static ls_tensor *forward(ls_context *c, const struct model *m, ls_tensor *x)
 {
@@ -133,8 +135,8 @@ static ls_tensor *forward(ls_context *c, const struct model *m, ls_tensor *x)
     return ls_dense(c, h, v[6], v[7], LS_LINEAR);
 }
 
-/* Pixels are bytes on their way to the device; numbers of [0, 1] for the network. */
-static ls_tensor *scaled(ls_context *c, ls_tensor *bytes)
+/* Pixels are read as bytes; the network takes numbers in [0, 1]. */
+static ls_tensor *scaled_pixels(ls_context *c, ls_tensor *bytes)
 {
     ls_tensor *x = ls_mul(c, ls_cast(c, bytes, LS_F32), ls_constant_f32(c, 1.0F / 255));
 
@@ -142,7 +144,7 @@ static ls_tensor *scaled(ls_context *c, ls_tensor *bytes)
         c, x, LS_SHAPE(bytes != NULL ? ls_tensor_dim(bytes, 0) : 0, SIDE, SIDE, 1));
 }
 
-/* How many rows of the logits have their largest number at the label. */
+/* The number of rows whose largest logit is at the label. */
 static ls_tensor *count_right(ls_context *c, ls_tensor *logits, ls_tensor *labels)
 {
     ls_tensor *right = ls_equal(c, ls_argmax(c, logits, 1), labels);
@@ -150,9 +152,12 @@ static ls_tensor *count_right(ls_context *c, ls_tensor *logits, ls_tensor *label
     return ls_sum(c, ls_cast(c, right, LS_F32), NULL, 0, false);
 }
 
-/* What a replica tells: its part of the loss, how many it named right, of how many. */
-static ls_value *report(ls_context *c, ls_tensor *loss, ls_tensor *right,
-                        ls_tensor *labels)
+/*
+ * A replica's result: its part of the loss, how many images were classified correctly,
+ * and how many there were.
+ */
+static ls_value *report_step(ls_context *c, ls_tensor *loss, ls_tensor *right,
+                             ls_tensor *labels)
 {
     ls_tensor *count =
         ls_constant_f32(c, labels != NULL ? (float)ls_tensor_count(labels) : 0);
@@ -165,7 +170,7 @@ static ls_value *report(ls_context *c, ls_tensor *loss, ls_tensor *right,
 static ls_value *train_step(ls_context *c, ls_value *batch, void *user)
 {
     struct model *m = user;
-    ls_tensor *x = scaled(c, ls_value_at_key(c, batch, "image"));
+    ls_tensor *x = scaled_pixels(c, ls_value_at_key(c, batch, "image"));
     ls_tensor *y = ls_value_at_key(c, batch, "label");
     ls_tensor *mine = ls_constant_f32(c, y != NULL ? (float)ls_tensor_count(y) : 0);
     ls_tensor *all = ls_all_reduce(c, LS_SUM, mine); // the last batch may be small
@@ -175,22 +180,22 @@ static ls_value *train_step(ls_context *c, ls_value *batch, void *user)
     ls_tensor *sum = ls_sum(c, losses, NULL, 0, false);
 
     ls_optimizer_minimize(c, m->adam, tape, ls_div(c, sum, all), m->variables, VARIABLES);
-    return report(c, sum, count_right(c, logits, y), y);
+    return report_step(c, sum, count_right(c, logits, y), y);
 }
 
 static ls_value *test_step(ls_context *c, ls_value *batch, void *user)
 {
     const struct model *m = user;
-    ls_tensor *x = scaled(c, ls_value_at_key(c, batch, "image"));
+    ls_tensor *x = scaled_pixels(c, ls_value_at_key(c, batch, "image"));
     ls_tensor *y = ls_value_at_key(c, batch, "label");
 
-    return report(c, ls_constant_f32(c, 0), count_right(c, forward(c, m, x), y), y);
+    return report_step(c, ls_constant_f32(c, 0), count_right(c, forward(c, m, x), y), y);
 }
 
 /* ---- the data ---- */
 
-/* Images and labels of the IDX files, under the names that examples have. */
-static ls_value *named(ls_context *c, ls_value *pair, void *user)
+/* Gives the images and labels of the IDX files the names that Examples have. */
+static ls_value *name_parts(ls_context *c, ls_value *pair, void *user)
 {
     const char *const names[] = {"image", "label"};
     ls_value *items[2] = {ls_value_child(pair, 0), NULL}, *label = NULL, *dict = NULL;
@@ -215,7 +220,7 @@ static ls_dataset *from_idx(const char *folder, const char *part)
     (void)snprintf(labels, sizeof labels, "%s/%s-labels-idx1-ubyte.gz", folder, part);
     both[0] = ls_dataset_idx(images);
     both[1] = ls_dataset_idx(labels);
-    return ls_dataset_map(ls_dataset_zip(both, 2), named, NULL, NULL);
+    return ls_dataset_map(ls_dataset_zip(both, 2), name_parts, NULL, NULL);
 }
 
 static bool has_shards(const char *pattern)
@@ -228,11 +233,11 @@ static bool has_shards(const char *pattern)
 }
 
 /*
- * Batches of a part: shuffled anew each time where `seed` is given. Of TFRecord shards
- * the records are shuffled, and whole batches are parsed.
+ * Batches of a part, shuffled in every pass if `seed` is given. Of TFRecord shards the
+ * records are shuffled first, and whole batches are parsed.
  */
-static ls_dataset *batches(const char *folder, const char *part, long size,
-                           const int64_t *seed)
+static ls_dataset *batches_of(const char *folder, const char *part, long size,
+                              const int64_t *seed)
 {
     const ls_feature features[] = {
         {.name = "image", .dtype = LS_U8, .shape = LS_SHAPE(SIDE, SIDE)},
@@ -252,7 +257,7 @@ static ls_dataset *batches(const char *folder, const char *part, long size,
     return shards ? ls_dataset_parse_example(d, features, 2, LS_AUTOTUNE) : d;
 }
 
-/* The next batch; the time that it was waited for is noted. */
+/* The next batch; adds the time spent waiting for it. */
 static ls_status next_batch(ls_dist_iterator *it, progress *shown, ls_value **batch,
                             ls_error *err)
 {
@@ -265,9 +270,10 @@ static ls_status next_batch(ls_dist_iterator *it, progress *shown, ls_value **ba
     return st;
 }
 
-/* One pass over a distributed dataset; what the replicas report is added up. */
-static ls_status pass(ls_strategy *strategy, ls_dist_dataset *data, ls_replica_fn fn,
-                      struct model *m, progress *shown, double totals[3], ls_error *err)
+/* One pass over a distributed dataset; adds up what the replicas report. */
+static ls_status run_pass(ls_strategy *strategy, ls_dist_dataset *data, ls_replica_fn fn,
+                          struct model *m, progress *shown, double totals[3],
+                          ls_error *err)
 {
     ls_dist_iterator *it = NULL;
     ls_value *batch = NULL, *each = NULL, *sum = NULL;
@@ -302,7 +308,7 @@ out:
     return st;
 }
 
-/* Cuts global batches into one part a replica. */
+/* Distributes the batches: one part per replica. */
 static ls_status distribute(ls_strategy *strategy, ls_dataset *d, ls_dist_dataset **out,
                             ls_error *err)
 {
@@ -312,8 +318,9 @@ static ls_status distribute(ls_strategy *strategy, ls_dataset *d, ls_dist_datase
     return st;
 }
 
-static ls_status train(ls_strategy *strategy, struct model *m, const struct options *o,
-                       ls_dist_dataset *data, ls_error *err)
+static ls_status train_epochs(ls_strategy *strategy, struct model *m,
+                              const struct options *o, ls_dist_dataset *data,
+                              ls_error *err)
 {
     progress shown;
     ls_status st = LS_OK;
@@ -323,25 +330,25 @@ static ls_status train(ls_strategy *strategy, struct model *m, const struct opti
         double totals[3] = {0, 0, 0};
 
         progress_epoch(&shown, epoch);
-        LS_TRY(pass(strategy, data, train_step, m, &shown, totals, err));
+        LS_TRY(run_pass(strategy, data, train_step, m, &shown, totals, err));
         progress_epoch_end(&shown);
     }
 out:
     return st;
 }
 
-/* The share of the test images that is named right. */
-static ls_status test(ls_strategy *strategy, struct model *m, ls_dist_dataset *data,
-                      double *accuracy, ls_error *err)
+/* The share of the test images that are classified correctly. */
+static ls_status test_accuracy(ls_strategy *strategy, struct model *m,
+                               ls_dist_dataset *data, double *accuracy, ls_error *err)
 {
     double totals[3] = {0, 0, 0};
-    const ls_status st = pass(strategy, data, test_step, m, NULL, totals, err);
+    const ls_status st = run_pass(strategy, data, test_step, m, NULL, totals, err);
 
     *accuracy = totals[1] / totals[2];
     return st;
 }
 
-/* A strategy with a replica on each of `replicas` logical devices (0: one a core). */
+/* A strategy with a replica on each of `replicas` logical devices (0: one per core). */
 static ls_status make_strategy(const struct options *o, ls_runtime **rt,
                                ls_strategy **strategy, ls_error *err)
 {
@@ -359,7 +366,7 @@ out:
     return st;
 }
 
-static ls_status run(const struct options *o, ls_error *err)
+static ls_status run_training(const struct options *o, ls_error *err)
 {
     ls_runtime *rt = NULL;
     ls_strategy *strategy = NULL;
@@ -375,18 +382,18 @@ static ls_status run(const struct options *o, ls_error *err)
     LS_TRY(make_strategy(o, &rt, &strategy, err));
     n = ls_strategy_replicas(strategy);
     threads = ls_device_threads(ls_strategy_worker_device(strategy, 0));
-    LS_TRY(distribute(strategy, batches(o->data, "train", o->batch * n, &seed),
+    LS_TRY(distribute(strategy, batches_of(o->data, "train", o->batch * n, &seed),
                       &train_set, err));
-    LS_TRY(
-        distribute(strategy, batches(o->data, "t10k", TEST_BATCH, NULL), &test_set, err));
+    LS_TRY(distribute(strategy, batches_of(o->data, "t10k", TEST_BATCH, NULL), &test_set,
+                      err));
     LS_TRY(ls_scope_enter(strategy, err));
     st = make_model(&random, &m, err);
     ls_scope_exit(strategy);
     LS_TRY(st);
     printf("%s, %d replica%s, batches of %ld each, %d thread%s\n", o->data, n,
            n == 1 ? "" : "s", o->batch, threads, threads == 1 ? "" : "s");
-    LS_TRY(train(strategy, &m, o, train_set, err));
-    LS_TRY(test(strategy, &m, test_set, &accuracy, err));
+    LS_TRY(train_epochs(strategy, &m, o, train_set, err));
+    LS_TRY(test_accuracy(strategy, &m, test_set, &accuracy, err));
     printf("test accuracy %.4f\n", accuracy);
 out:
     ls_dist_dataset_release(train_set);
@@ -410,8 +417,8 @@ static const char help[] =
     "  --threads N    threads of each device (0: its share of the cores)\n"
     "  --help         this text\n";
 
-/* A whole number from `least` to `most`; -1 after a complaint. */
-static long number(const char *name, const char *text, long least, long most)
+/* A whole number from `least` to `most`; prints a message and returns -1 otherwise. */
+static long parse_number(const char *name, const char *text, long least, long most)
 {
     char *end = NULL;
     const long n = strtol(text, &end, 10);
@@ -424,8 +431,8 @@ static long number(const char *name, const char *text, long least, long most)
     return n;
 }
 
-/* Returns 0: go on; 1: the help was asked for; 2: the command line makes no sense. */
-static int parse(int argc, char **argv, struct options *o)
+/* Returns 0: continue; 1: the help was printed; 2: the command line is wrong. */
+static int parse_options(int argc, char **argv, struct options *o)
 {
     const struct {
         const char *name;
@@ -461,7 +468,7 @@ static int parse(int argc, char **argv, struct options *o)
             *known[k].text = argv[i];
         } else {
             *known[k].number =
-                number(known[k].name, argv[i], known[k].least, known[k].most);
+                parse_number(known[k].name, argv[i], known[k].least, known[k].most);
             if (*known[k].number < 0) {
                 return 2;
             }
@@ -474,13 +481,13 @@ int main(int argc, char **argv)
 {
     struct options o = {"/usr/share/datasets/fashion-mnist", 5, 64, 0, 0, 0};
     ls_error err = LS_ERROR_INIT;
-    int status = parse(argc, argv, &o);
+    int status = parse_options(argc, argv, &o);
     ls_status st = LS_OK;
 
     if (status != 0) {
         return status == 1 ? 0 : status;
     }
-    st = run(&o, &err);
+    st = run_training(&o, &err);
     if (st != LS_OK) {
         fprintf(stderr, "train: %s: %s", ls_status_name(st),
                 err.message[0] != '\0' ? err.message : ls_status_meaning(st));

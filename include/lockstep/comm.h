@@ -3,19 +3,19 @@
  * pointers, without tensors or strategies.
  *
  * Every rank calls the same operations in the same order, with the same counts and types.
- * What differs is noticed: the call fails on every rank with the source lines of both
- * sides. After any failure but LS_INVALID_ARGUMENT the communicator is broken: the
- * contents of the buffers are undefined, every later call returns the first failure
- * again, and all that is left to do is ls_comm_release().
+ * If they differ, the call fails on every rank and the message names the source lines of
+ * two calls that differ. After any failure but LS_INVALID_ARGUMENT the communicator is
+ * broken: the contents of the buffers are undefined, every later call returns the first
+ * failure again, and only ls_comm_release() is left to call.
  *
- * Sums are added in one binary tree over the ranks, whatever moves the bytes: every rank
- * gets the same bits, from run to run and for every algorithm that is chosen
+ * Sums are added in one binary tree over the ranks, whichever algorithm moves the bytes:
+ * every rank gets the same bits, from run to run and for every algorithm that is chosen
  * automatically.
  *
  *     LS_TRY(ls_comm_all_reduce(comm, LS_MEAN, grads, n, LS_F32, NULL, &err));
  *
- * Threads: one at a time a handle, except ls_comm_abort(). The ranks of a group may be
- * threads of one process, each with a handle of its own.
+ * Threads: each handle is used by one thread at a time, except for ls_comm_abort(). The
+ * ranks of a group may be threads of one process, each with a handle of its own.
  */
 #ifndef LS_COMM_H
 #define LS_COMM_H
@@ -27,7 +27,7 @@ extern "C" {
 #endif
 
 typedef struct ls_comm ls_comm;
-typedef struct ls_comm_work ls_comm_work; /* one that was started and not waited for */
+typedef struct ls_comm_work ls_comm_work; /* a call that was started, until its wait */
 
 /* Strategies take LS_SUM and LS_MEAN only, as TensorFlow's ReduceOp has no other. */
 typedef enum ls_reduce {
@@ -56,10 +56,10 @@ typedef struct ls_comm_options {
 #define LS_COMM_OPTIONS_INIT {sizeof(ls_comm_options), 0, NULL, 0}
 /* clang-format on */
 
-/* A group of one: every operation is a copy. */
+/* Creates a communicator of one rank: every operation is a copy. */
 LS_API LS_MUST_USE ls_status ls_comm_self(ls_comm **out, ls_error *err);
 
-/* How ranks that are threads find each other. Start from LS_COMM_LOCAL_OPTIONS_INIT. */
+/* Options of a group of threads. Start from LS_COMM_LOCAL_OPTIONS_INIT. */
 typedef struct ls_comm_local_options {
     size_t struct_size;
     int64_t timeout_ms; /* of every operation; 0: LS_COMM_TIMEOUT_MS, else 10 minutes;
@@ -73,8 +73,8 @@ typedef struct ls_comm_local_options {
 /* clang-format on */
 
 /*
- * A group of `ranks` threads of this process: fills out[0 .. ranks-1] with one handle
- * each, to be used by one thread each. Every handle is released by itself.
+ * Creates a group of `ranks` threads of this process: out[0 .. ranks-1] receive one
+ * handle per rank, to be used by one thread each and to be released one by one.
  */
 LS_API LS_MUST_USE ls_status ls_comm_local(int ranks, const ls_comm_local_options *opts,
                                            ls_comm **out, ls_error *err);
@@ -83,11 +83,13 @@ LS_API int ls_comm_rank(const ls_comm *comm);
 LS_API int ls_comm_size(const ls_comm *comm);
 LS_API const char *ls_comm_backend(const ls_comm *comm); /* "self", "local" */
 
-/* NULL is allowed. The group lives until its last handle is released. */
+/* Releases a handle. NULL is allowed. The group lives until its last one is released. */
 LS_API void ls_comm_release(ls_comm *comm);
 
-/* Makes calls in progress and to come on every rank return LS_ABORTED. Any thread, never
- * blocks. */
+/*
+ * Makes the calls in progress and all later calls on every rank return LS_ABORTED. Any
+ * thread; never blocks.
+ */
 LS_API void ls_comm_abort(ls_comm *comm);
 
 /*
@@ -95,9 +97,10 @@ LS_API void ls_comm_abort(ls_comm *comm);
  * buffer may be NULL if its count is 0. Reductions take float16, bfloat16, float32,
  * float64 and the integers; moving bytes takes every dtype but string.
  *
- * LS_INVALID_ARGUMENT (nothing was sent), LS_INTERNAL and LS_INVALID_ARGUMENT after a
- * mismatch (both lines are named), LS_DEADLINE_EXCEEDED (who is late is named),
- * LS_UNAVAILABLE (a rank is gone), LS_ABORTED.
+ * Return LS_OK; LS_INVALID_ARGUMENT (nothing was sent); LS_INTERNAL or
+ * LS_INVALID_ARGUMENT if the ranks' calls differ (the message names both lines);
+ * LS_DEADLINE_EXCEEDED (the message names the late ranks); LS_UNAVAILABLE (a rank is
+ * gone); LS_ABORTED.
  */
 
 /* Reduces `count` elements at `buf` over all ranks, in place. */
@@ -106,44 +109,48 @@ LS_API LS_MUST_USE ls_status ls_comm_all_reduce(ls_comm *comm, ls_reduce op, voi
                                                 const ls_comm_options *opts,
                                                 ls_error *err);
 
-/* The same, but only `root` gets the result; the others' buffers keep what they hold. */
+/* The same, but only `root` gets the result; the buffers of the others do not change. */
 LS_API LS_MUST_USE ls_status ls_comm_reduce(ls_comm *comm, int root, ls_reduce op,
                                             void *buf, size_t count, ls_dtype dtype,
                                             const ls_comm_options *opts, ls_error *err);
+
+/* Copies `count` elements at `buf` of rank `root` to `buf` of every other rank. */
 LS_API LS_MUST_USE ls_status ls_comm_broadcast(ls_comm *comm, int root, void *buf,
                                                size_t count, ls_dtype dtype,
                                                const ls_comm_options *opts,
                                                ls_error *err);
 
-/* `to` holds size * count elements, in the order of ranks. */
+/* Gathers `count` elements from each rank; `to` receives size * count, in rank order. */
 LS_API LS_MUST_USE ls_status ls_comm_all_gather(ls_comm *comm, const void *from,
                                                 size_t count, ls_dtype dtype,
                                                 const ls_comm_options *opts, void *to,
                                                 ls_error *err);
 
-/* Rank r gives counts[r] elements; `counts` has one entry a rank, the same everywhere. */
+/* Rank r sends counts[r] elements; `counts` has an entry per rank, equal on all ranks. */
 LS_API LS_MUST_USE ls_status ls_comm_all_gather_uneven(ls_comm *comm, const void *from,
                                                        const size_t *counts,
                                                        ls_dtype dtype,
                                                        const ls_comm_options *opts,
                                                        void *to, ls_error *err);
 
-/* Reduces size * count elements at `from`; rank r gets the r-th `count` of them. */
+/* Reduces size * count elements at `from`; rank r gets the r-th block of `count`. */
 LS_API LS_MUST_USE ls_status ls_comm_reduce_scatter(ls_comm *comm, ls_reduce op,
                                                     const void *from, size_t count,
                                                     ls_dtype dtype,
                                                     const ls_comm_options *opts, void *to,
                                                     ls_error *err);
 
-/* The r-th `count` elements of `from` go to rank r; `to` is in the order of senders. */
+/* The r-th block of `count` elements of `from` goes to rank r; `to` is in rank order. */
 LS_API LS_MUST_USE ls_status ls_comm_all_to_all(ls_comm *comm, const void *from,
                                                 size_t count, ls_dtype dtype,
                                                 const ls_comm_options *opts, void *to,
                                                 ls_error *err);
+
+/* Returns when every rank has called it. */
 LS_API LS_MUST_USE ls_status ls_comm_barrier(ls_comm *comm, const ls_comm_options *opts,
                                              ls_error *err);
 
-/* From one rank to one other; the k-th send from a to b meets b's k-th receive from a. */
+/* One rank to another: b's k-th receive from a gets what a's k-th send to b sends. */
 LS_API LS_MUST_USE ls_status ls_comm_send(ls_comm *comm, int to_rank, const void *buf,
                                           size_t count, ls_dtype dtype,
                                           const ls_comm_options *opts, ls_error *err);
@@ -152,9 +159,9 @@ LS_API LS_MUST_USE ls_status ls_comm_recv(ls_comm *comm, int from_rank, size_t c
                                           void *buf, ls_error *err);
 
 /*
- * The same without blocking: the buffers are the library's until ls_comm_wait(), which
- * also frees the work. Works are waited for in any order; every started work must be
- * waited for.
+ * The same operations without blocking. The caller must not touch the buffers until
+ * ls_comm_wait(), which also frees the work. Works may be waited for in any order; every
+ * started work must be waited for.
  */
 LS_API LS_MUST_USE ls_status ls_comm_start_all_reduce(ls_comm *comm, ls_reduce op,
                                                       void *buf, size_t count,
@@ -198,33 +205,36 @@ LS_API LS_MUST_USE ls_status ls_comm_start_recv(ls_comm *comm, int from_rank,
                                                 const ls_comm_options *opts, void *buf,
                                                 ls_comm_work **out, ls_error *err);
 
-/* True if ls_comm_wait() would not block. Moves the work on. */
+/* True if ls_comm_wait() would not block. Makes progress on the work; does not wait. */
 LS_API bool ls_comm_test(ls_comm_work *work);
+
+/* Blocks until the work is done, frees it and returns its result. */
 LS_API LS_MUST_USE ls_status ls_comm_wait(ls_comm_work *work, ls_error *err);
 
 /*
- * Several calls as one: between begin and end, blocking calls only note what to do and
- * return LS_OK; end runs them together and returns the first failure. No call of a group
- * may read what another one writes.
+ * A batch of calls that run as one: between begin and end, blocking calls are only noted
+ * and return LS_OK; end runs them together and returns the first failure. No call of a
+ * batch may read what another one of it writes.
  */
 LS_API LS_MUST_USE ls_status ls_comm_group_begin(ls_comm *comm, ls_error *err);
 LS_API LS_MUST_USE ls_status ls_comm_group_end(ls_comm *comm, const ls_comm_options *opts,
                                                ls_error *err);
 
 /*
- * Ranks that give the same colour form a group of their own, ordered by key, then by
- * rank. A negative colour: in no group, `out` becomes NULL. Collective.
+ * Ranks that pass the same colour form a new group, ordered by key, then by rank. With a
+ * negative colour the rank is in no new group and `*out` becomes NULL. Every rank must
+ * call it; blocks.
  */
 LS_API LS_MUST_USE ls_status ls_comm_split(ls_comm *comm, int colour, int key,
                                            ls_comm **out, ls_error *err);
 
 /*
- * Which algorithm a reduction of `bytes` over `ranks` threads takes and why, in a
- * sentence; writes at most `size` bytes with the closing NUL, returns the name.
+ * Returns the name of the algorithm that a reduction of `bytes` over `ranks` threads
+ * uses; writes a sentence on the reason to `why`, at most `size` bytes with the NUL.
  */
 LS_API const char *ls_comm_choice(int ranks, size_t bytes, char *why, size_t size);
 
-/* Notes where the next call of this thread stands in the user's source. */
+/* Sets the site (file and line) of this thread's next call; the macros below do it. */
 LS_API void ls_comm_at(const char *file, int line);
 
 #ifdef __cplusplus

@@ -2,10 +2,11 @@
  * lockstep/distribute.h - datasets distributed over the replicas of a strategy.
  *
  * ls_strategy_distribute() takes a dataset of global batches: every batch is cut into one
- * part a replica, and with several workers every worker reads its own files or its own
- * share. ls_dist_iterator_next() gives one PerReplica value a step (a structure of them
- * for structured elements; plain values where there is one replica). When data runs out
- * unevenly, replicas without any get empty batches, so that all keep step.
+ * part per replica, and with several workers every worker reads its own files or its own
+ * share. ls_dist_iterator_next() returns one PerReplica value per step (a structure of
+ * them for structured elements; plain values if there is one replica). When some replicas
+ * have no more data, they get empty batches until all have none, so that all replicas
+ * make the same number of steps.
  *
  *     LS_TRY(ls_strategy_distribute(strategy, d, NULL, &dist, &err));
  *     LS_TRY(ls_dist_iterate(dist, &it, &err));
@@ -14,8 +15,8 @@
  * With a communicator (ls_distribute_options.comm) every worker calls, in the same order,
  * ls_strategy_distribute() or ls_strategy_distribute_from_function() and every
  * ls_dist_iterator_next(): each of these waits for all workers, so workers that are ranks
- * of one process need a thread each. Who is missing after 2 s is named in the log
- * (ls_log_set), and the call fails when the communicator's timeout has passed.
+ * of one process need a thread each. Workers that are missing after 2 s are named in the
+ * log (ls_log_set), and the call fails when the communicator's timeout has passed.
  *
  * Threads: one at a time.
  */
@@ -36,18 +37,20 @@ typedef struct ls_dist_iterator ls_dist_iterator;
 /* InputReplicationMode. */
 typedef enum ls_replication { LS_PER_WORKER = 0, LS_PER_REPLICA_INPUT } ls_replication;
 
-/* InputOptions, and where this input stands among others. Start from
- * LS_DISTRIBUTE_OPTIONS_INIT. */
+/*
+ * InputOptions, and which of the job's workers this is. Start from
+ * LS_DISTRIBUTE_OPTIONS_INIT.
+ */
 typedef struct ls_distribute_options {
     size_t struct_size;
     ls_replication replication;
     bool keep_on_host;      /* experimental_fetch_to_device = false */
     bool place_on_device;   /* experimental_place_dataset_on_device */
-    int per_replica_buffer; /* read ahead a replica; 0: 1; negative: none */
-    int workers, worker;    /* input pipelines of the job and which this is; 0: one */
-    int total_replicas;     /* in sync, of all workers; 0: of the strategy and workers */
-    ls_comm *comm; /* among the workers, borrowed: how they keep step; NULL: one. Then
-                      distribute, iterate and next are collective: see below */
+    int per_replica_buffer; /* batches read ahead per replica; 0: 1; negative: none */
+    int workers, worker;    /* workers of the job, and which this is; 0: one */
+    int total_replicas;     /* in sync, of all workers; 0: the strategy's times workers */
+    ls_comm *comm; /* among the workers, borrowed; NULL: there is one worker. With it the
+                      calls named at the top of this file wait for all workers */
 } ls_distribute_options;
 
 /* clang-format off */
@@ -55,42 +58,52 @@ typedef struct ls_distribute_options {
     {sizeof(ls_distribute_options), LS_PER_WORKER, false, false, 0, 0, 0, 0, NULL}
 /* clang-format on */
 
-/* Cuts global batches into one part a replica; `d` is borrowed and retained. */
+/* Distributes a dataset of global batches: one part per replica; `d` is retained. */
 LS_API LS_MUST_USE ls_status ls_strategy_distribute(ls_strategy *s, ls_dataset *d,
                                                     const ls_distribute_options *opts,
                                                     ls_dist_dataset **out, ls_error *err);
 
-/* One dataset a worker, made by `fn` and used as it is. A function that cannot make one
- * returns ls_dataset_failed(), and this call its code and message; NULL: out of memory.
+/*
+ * One dataset per worker, made by `fn` and used as it is. A function that cannot make one
+ * returns ls_dataset_failed(), and this call fails with its code and message; NULL counts
+ * as out of memory.
  */
 typedef ls_dataset *(*ls_input_fn)(const ls_input_context *ic, void *user);
 LS_API LS_MUST_USE ls_status ls_strategy_distribute_from_function(
     ls_strategy *s, ls_input_fn fn, void *user, const ls_distribute_options *opts,
     ls_dist_dataset **out, ls_error *err);
 
-/* Arrays as a dataset of their rows: a list of tensors is stacked (make_numpy_dataset).
+/*
+ * Arrays as a dataset of their rows (make_numpy_dataset): a list of tensors is stacked.
+ * `arrays` is borrowed.
  */
 LS_API ls_dataset *ls_strategy_numpy_dataset(ls_strategy *s, ls_value *arrays);
 
 LS_API ls_dist_dataset *ls_dist_dataset_retain(ls_dist_dataset *d);
 LS_API void ls_dist_dataset_release(ls_dist_dataset *d); /* NULL is allowed */
+
+/* The number of steps, LS_INFINITE or LS_UNKNOWN_SIZE. */
 LS_API int64_t ls_dist_cardinality(const ls_dist_dataset *d);
 
-/* Of one replica's value, borrowed; *wrapped: values are PerReplica. */
+/* The spec of one replica's value, borrowed; *wrapped: whether values are PerReplica. */
 LS_API ls_spec *ls_dist_spec(const ls_dist_dataset *d, bool *wrapped);
 
-/* Shards every worker's pipeline once more. */
+/* Shards every worker's pipeline again: part `index` of `shards`. */
 LS_API LS_MUST_USE ls_status ls_dist_auto_shard(ls_dist_dataset *d, int shards, int index,
                                                 ls_error *err);
 
+/* Makes an iterator at the beginning. */
 LS_API LS_MUST_USE ls_status ls_dist_iterate(ls_dist_dataset *d, ls_dist_iterator **out,
                                              ls_error *err);
 
-/* The next step's value. LS_OUT_OF_RANGE: the end. Not inside of replicas. */
+/*
+ * The value of the next step, the caller's to release. Blocks. LS_OUT_OF_RANGE: the end.
+ * Must not be called in a replica function.
+ */
 LS_API LS_MUST_USE ls_status ls_dist_iterator_next(ls_dist_iterator *it, ls_value **out,
                                                    ls_error *err);
 
-/* get_next_as_optional: *has says whether there is one; the end is no failure. */
+/* get_next_as_optional: *has says whether there is a value; the end is no failure. */
 LS_API LS_MUST_USE ls_status ls_dist_iterator_next_optional(ls_dist_iterator *it,
                                                             bool *has, ls_value **out,
                                                             ls_error *err);
@@ -102,19 +115,19 @@ LS_API LS_MUST_USE ls_status ls_dist_iterator_next_as_optional(ls_dist_iterator 
                                                                ls_error *err);
 LS_API bool ls_optional_has_value(const ls_optional *o);
 
-/* Yours to release. LS_INVALID_ARGUMENT: it has none. */
+/* The value, the caller's to release. LS_INVALID_ARGUMENT: there is none. */
 LS_API LS_MUST_USE ls_status ls_optional_value(const ls_optional *o, ls_value **out,
                                                ls_error *err);
 LS_API void ls_optional_release(ls_optional *o); /* NULL is allowed */
 
-/* The position as of the last step given, and back; as ls_iterator_save(). */
+/* Save the position after the last step returned, and restore it: ls_iterator_save(). */
 LS_API LS_MUST_USE ls_status ls_dist_iterator_save(ls_dist_iterator *it, ls_value **out,
                                                    ls_error *err);
 LS_API LS_MUST_USE ls_status ls_dist_iterator_restore(ls_dist_iterator *it,
                                                       ls_value *state, ls_error *err);
 LS_API void ls_dist_iterator_release(ls_dist_iterator *it); /* NULL is allowed */
 
-/* compat.v1's iterators: to be initialized before use; again rewinds. */
+/* compat.v1's iterators: initialize them before use; initializing again rewinds. */
 LS_API LS_MUST_USE ls_status ls_strategy_make_dataset_iterator(ls_strategy *s,
                                                                ls_dataset *d,
                                                                ls_dist_iterator **out,
@@ -128,14 +141,16 @@ LS_API LS_MUST_USE ls_status ls_dist_iterator_initialize(ls_dist_iterator *it,
 
 /*
  * ls_strategy_values() for one of several workers: replica ids are those of the whole
- * job. Of `opts` the workers and the worker count.
+ * job. Only the fields `workers` and `worker` of `opts` are used.
  */
 LS_API LS_MUST_USE ls_status ls_strategy_values_of(ls_strategy *s,
                                                    const ls_distribute_options *opts,
                                                    ls_value_maker fn, void *user,
                                                    ls_value **out, ls_error *err);
 
-/* The pipeline of one worker alone: sharded for `index` of `shards` (spec of datasets).
+/*
+ * The pipeline of one worker: `d`, whose reference is taken over, sharded as part `index`
+ * of `shards`.
  */
 LS_API ls_dataset *ls_dataset_auto_shard(ls_dataset *d, int64_t shards, int64_t index,
                                          ls_auto_shard policy);
@@ -143,11 +158,11 @@ LS_API ls_dataset *ls_dataset_auto_shard(ls_dataset *d, int64_t shards, int64_t 
 /* AutoShardDataset's attributes. Start from LS_AUTO_SHARD_OPTIONS_INIT. */
 typedef struct ls_auto_shard_options {
     size_t struct_size;
-    int64_t shards, index; /* workers and which this is; 0 shards: one */
+    int64_t shards, index; /* the number of workers, and which this is; 0 shards: one */
     ls_auto_shard policy;
-    int64_t replicas; /* num_replicas, of all workers: where data is shared out by DATA, a
-                         ls_dataset_rebatch() at the end cuts every batch into as many
-                         pieces; 0: 1 */
+    int64_t replicas; /* num_replicas, of all workers: with the policy DATA, an
+                         ls_dataset_rebatch() at the end cuts every batch into so many
+                         parts; 0: 1 */
 } ls_auto_shard_options;
 
 /* clang-format off */
@@ -155,12 +170,14 @@ typedef struct ls_auto_shard_options {
     {sizeof(ls_auto_shard_options), 0, 0, LS_SHARD_AUTO, 0}
 /* clang-format on */
 
-/* The same with all there is to say; `opts` NULL: the defaults. */
+/* The same with all options; `opts` NULL: the defaults. */
 LS_API ls_dataset *ls_dataset_auto_shard_with(ls_dataset *d,
                                               const ls_auto_shard_options *opts);
 
-/* The sizes of the parts a worker's replicas get of each global batch: sizes has room for
- * workers * replicas. */
+/*
+ * The sizes of the parts of each global batch that the replicas of a worker get; `sizes`
+ * has room for workers * replicas.
+ */
 LS_API LS_MUST_USE ls_status ls_batch_sizes(int64_t global_batch, int workers,
                                             int replicas, int worker, int64_t *sizes,
                                             ls_error *err);
@@ -170,7 +187,7 @@ LS_API LS_MUST_USE ls_status ls_batch_sizes(int64_t global_batch, int workers,
 #endif
 
 #ifndef LS_NO_PLACES
-/* Workers that wait for each other are told where the others are. */
+/* These record the site of the call: a failure among workers names the lines of both. */
 /* clang-format off */
 #define ls_strategy_distribute(...) LS_COMM_PLACED((ls_strategy_distribute)(__VA_ARGS__))
 #define ls_strategy_distribute_from_function(...) LS_COMM_PLACED((ls_strategy_distribute_from_function)(__VA_ARGS__))

@@ -1,6 +1,6 @@
 /*
- * lockstep/info.h - what the library is and what it found: for people who wonder why it
- * does what it does. `lockstep info` prints all of it.
+ * lockstep/info.h - facts about the build, the machine, the optional modules and the
+ * operations: what `lockstep info` prints.
  *
  * Threads: any.
  */
@@ -23,7 +23,7 @@ typedef struct ls_machine {
     int cores;
     int threads_per_core;
     int numa_nodes;
-    size_t l1_bytes, l2_bytes, l3_bytes; /* data caches that a core sees; 0: unknown */
+    size_t l1_bytes, l2_bytes, l3_bytes; /* data caches that a core uses; 0: unknown */
     char model[96];                      /* of the CPU; "" if unknown */
 } ls_machine;
 
@@ -31,27 +31,29 @@ typedef struct ls_machine {
 #define LS_MACHINE_INIT {sizeof(ls_machine), 0, 0, 0, 0, 0, 0, ""}
 /* clang-format on */
 
-/* Takes some milliseconds: it reads the topology. */
+/* Fills `out`. Takes some milliseconds: it reads the topology of the machine. */
 LS_API LS_MUST_USE ls_status ls_info_machine(ls_machine *out, ls_error *err);
 
 /* The best instruction set of this CPU, and the one that `device` uses: "avx2". */
 LS_API const char *ls_info_cpu_isa(void);
 LS_API const char *ls_info_device_isa(const ls_device *device);
 
-/* A part that is loaded when it is there and done without when it is not. */
+/* An optional library that is loaded at run time if it is installed. */
 typedef struct ls_module {
     const char *name;    /* "oneDNN" */
-    const char *purpose; /* what is better with it */
-    const char *remedy;  /* how to get it */
+    const char *purpose; /* what it improves */
+    const char *remedy;  /* how to install it */
     bool found;
-    bool used; /* false although found: a setting says so */
+    bool used; /* false although found: a setting turns it off */
 } ls_module;
 
-/* Fills at most `room` modules as `device` (NULL: CPU:0) sees them; returns how many
- * there are. Loads them if they were not loaded yet. */
+/*
+ * Fills at most `room` modules with their state on `device` (NULL: CPU:0); returns how
+ * many modules there are. Loads those that are not loaded yet.
+ */
 LS_API size_t ls_info_modules(ls_device *device, ls_module *out, size_t room);
 
-/* Name of built-in operation `i`, 0 up; NULL: there are no more. */
+/* The name of built-in operation `i`, counted from 0; NULL: there is none. */
 LS_API const char *ls_info_operation(size_t i);
 
 #ifdef __cplusplus

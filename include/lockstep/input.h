@@ -1,5 +1,7 @@
 /*
- * lockstep/input.h - what an input pipeline knows of the job it feeds.
+ * lockstep/input.h - the input context: the argument of a function that makes a worker's
+ * dataset (ls_strategy_distribute_from_function() in lockstep/distribute.h).
+ *
  * Threads: any.
  */
 #ifndef LS_INPUT_H
@@ -15,13 +17,15 @@ extern "C" {
 
 /* InputContext. */
 typedef struct ls_input_context {
-    int pipelines;   /* input pipelines of the job, one a worker */
-    int pipeline_id; /* which of them this is */
-    int replicas;    /* replicas in sync, of all of them */
+    int pipelines;   /* input pipelines of the job, one per worker */
+    int pipeline_id; /* 0 .. pipelines-1: which of them this is */
+    int replicas;    /* replicas in sync, of all workers */
 } ls_input_context;
 
-/* The part of a global batch that one replica gets. LS_INVALID_ARGUMENT (kind value): it
- * does not divide evenly. */
+/*
+ * The size of the part of a global batch that one replica gets. LS_INVALID_ARGUMENT (kind
+ * value): the batch does not divide evenly.
+ */
 LS_API LS_MUST_USE ls_status ls_input_context_batch(const ls_input_context *ic,
                                                     int64_t global_batch, int64_t *out,
                                                     ls_error *err);

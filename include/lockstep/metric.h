@@ -1,11 +1,12 @@
 /*
- * lockstep/metric.h - metrics: numbers gathered over steps and replicas.
+ * lockstep/metric.h - metrics: numbers accumulated over steps and replicas.
  *
- * A metric's state is ON_READ variables with the aggregation SUM: replicas add to their
- * own copies without communicating, and the result, asked for outside of replicas or in a
- * merge function, is over all of them. Make metrics inside the strategy's scope.
+ * The state of a metric is ON_READ variables with the aggregation SUM: replicas add to
+ * their own copies without communicating, and a result that is read in cross-replica
+ * context (outside of replicas, or in a merge function) covers all of them. Create
+ * metrics inside the strategy's scope.
  *
- * Threads: as variables.
+ * Threads: as for variables.
  */
 #ifndef LS_METRIC_H
 #define LS_METRIC_H
@@ -18,7 +19,7 @@ extern "C" {
 
 typedef struct ls_metric ls_metric;
 
-/* The mean of what is added, weighted. `name` NULL: "mean". */
+/* The weighted mean of all values added. `name` is copied; NULL: "mean". */
 LS_API LS_MUST_USE ls_status ls_metric_mean_create(const char *name, ls_metric **out,
                                                    ls_error *err);
 LS_API ls_metric *ls_metric_retain(ls_metric *m);
@@ -26,19 +27,21 @@ LS_API void ls_metric_release(ls_metric *m); /* NULL is allowed */
 LS_API const char *ls_metric_name(const ls_metric *m);
 
 /*
- * Adds the rows of `values` (their first axis; a row is the mean of its elements), each
- * with its weight. `weights` is NULL, one a row, one an element, or a scalar: that is the
- * weight of the mean of all rows, which then counts as one, as in Keras. Values without
- * elements add nothing.
+ * Adds the rows of `values` (its first axis; a row counts as the mean of its elements),
+ * each with its weight. `weights` is NULL (all 1), one per row, one per element, or a
+ * scalar: the weight of the mean of all rows, which then counts as one value, as in
+ * Keras. Values without elements add nothing.
  */
 LS_API void ls_metric_add(ls_context *c, ls_metric *m, ls_tensor *values,
                           ls_tensor *weights);
 
-/* A float32 scalar; 0 if nothing was added. */
+/* The result, a float32 scalar; 0 if nothing was added. */
 LS_API ls_tensor *ls_metric_result(ls_context *c, ls_metric *m);
+
+/* Sets the state to zero, on all replicas. */
 LS_API LS_MUST_USE ls_status ls_metric_reset(ls_metric *m, ls_error *err);
 
-/* Its variables, borrowed: the total and the count; NULL: there is none at `i`. */
+/* Its variables, borrowed: 0 is the total, 1 the count; NULL: there is none at `i`. */
 LS_API ls_variable *ls_metric_variable(const ls_metric *m, size_t i);
 
 #ifdef __cplusplus

@@ -1,11 +1,14 @@
 /*
  * lockstep/op.h - the operations.
  *
- * Each takes the context first and returns a tensor that lives until the step ends, or
- * NULL after a failure (which sticks to the context: lockstep/context.h). Result dtypes
- * and shapes are those of TensorFlow; dtypes are never mixed silently. Names stand for
- * functions and for macros that note the caller's file and line (and evaluate `c` twice);
- * a binding, or a program that defines LS_NO_PLACES, calls the functions themselves.
+ * Each takes the context first and returns a tensor that belongs to the context and lives
+ * until the step ends, or NULL after a failure (which the context keeps:
+ * lockstep/context.h). Arguments are borrowed. Dtypes and shapes of results are those of
+ * TensorFlow; dtypes are never converted silently. Each name is a function and also a
+ * macro that records the caller's file and line (and evaluates `c` twice); a binding, or
+ * a program that defines LS_NO_PLACES, calls the functions.
+ *
+ * Threads: the context's.
  */
 #ifndef LS_OP_H
 #define LS_OP_H
@@ -43,7 +46,7 @@ typedef struct ls_pool_options {
     int size[2];
     int stride[2];
     ls_padding padding;
-    bool relu; /* max pooling only: the pooling of relu(x), in one pass */
+    bool relu; /* max pooling only: pools relu(x), in one pass */
 } ls_pool_options;
 
 /* clang-format off */
@@ -52,17 +55,17 @@ typedef struct ls_pool_options {
 /* clang-format on */
 
 /*
- * Elementwise, one operand. Floating dtypes unless said; the result has the operand's
- * dtype and shape.
+ * Elementwise, one operand. Floating dtypes only, unless "any number" is said; the result
+ * has the operand's dtype and shape.
  */
 
-/* -x; every number */
+/* -x; any number */
 LS_API ls_tensor *ls_neg(ls_context *c, ls_tensor *x);
 
-/* |x|; every number */
+/* |x|; any number */
 LS_API ls_tensor *ls_abs(ls_context *c, ls_tensor *x);
 
-/* -1, 0 or 1; every number; NaN stays NaN */
+/* -1, 0 or 1; any number; NaN stays NaN */
 LS_API ls_tensor *ls_sign(ls_context *c, ls_tensor *x);
 
 LS_API ls_tensor *ls_exp(ls_context *c, ls_tensor *x);
@@ -77,7 +80,7 @@ LS_API ls_tensor *ls_sqrt(ls_context *c, ls_tensor *x);
 /* 1 / sqrt(x) */
 LS_API ls_tensor *ls_rsqrt(ls_context *c, ls_tensor *x);
 
-/* x * x; every number */
+/* x * x; any number */
 LS_API ls_tensor *ls_square(ls_context *c, ls_tensor *x);
 
 /* 1 / x */
@@ -85,7 +88,7 @@ LS_API ls_tensor *ls_reciprocal(ls_context *c, ls_tensor *x);
 
 LS_API ls_tensor *ls_erf(ls_context *c, ls_tensor *x);
 
-/* max(x, 0); gradient 0 at 0; every number */
+/* max(x, 0); gradient 0 at 0; any number */
 LS_API ls_tensor *ls_relu(ls_context *c, ls_tensor *x);
 
 /* x if x > 0, else slope * x */
@@ -110,7 +113,7 @@ LS_API ls_tensor *ls_silu(ls_context *c, ls_tensor *x);
 /* min(max(x, lo), hi) */
 LS_API ls_tensor *ls_clip(ls_context *c, ls_tensor *x, double lo, double hi);
 
-/* Toward zero for integers; a bool is x != 0 */
+/* Another dtype: to an integer, rounds toward zero; to bool, x != 0 */
 LS_API ls_tensor *ls_cast(ls_context *c, ls_tensor *x, ls_dtype dtype);
 
 /* Bool */
@@ -126,22 +129,22 @@ LS_API ls_tensor *ls_sub(ls_context *c, ls_tensor *a, ls_tensor *b);
 
 LS_API ls_tensor *ls_mul(ls_context *c, ls_tensor *a, ls_tensor *b);
 
-/* Floating; integers give float64 (of 8 and 16 bits float32) as tf.truediv does */
+/* Integers give float64 (those of 8 and 16 bits float32), as tf.truediv does */
 LS_API ls_tensor *ls_div(ls_context *c, ls_tensor *a, ls_tensor *b);
 
-/* Toward minus infinity; an integer 0 divisor is an error */
+/* Rounds toward minus infinity; an integer divisor of 0 is an error */
 LS_API ls_tensor *ls_floordiv(ls_context *c, ls_tensor *a, ls_tensor *b);
 
-/* Sign of the divisor, as Python's */
+/* The remainder has the sign of the divisor, as in Python */
 LS_API ls_tensor *ls_mod(ls_context *c, ls_tensor *a, ls_tensor *b);
 
-/* integers: a negative exponent is an error */
+/* Integers: a negative exponent is an error */
 LS_API ls_tensor *ls_pow(ls_context *c, ls_tensor *a, ls_tensor *b);
 
-/* a NaN wins */
+/* NaN if either operand is NaN */
 LS_API ls_tensor *ls_maximum(ls_context *c, ls_tensor *a, ls_tensor *b);
 
-/* a NaN wins */
+/* NaN if either operand is NaN */
 LS_API ls_tensor *ls_minimum(ls_context *c, ls_tensor *a, ls_tensor *b);
 
 /* Comparisons give bool */
@@ -163,7 +166,7 @@ LS_API ls_tensor *ls_logical_and(ls_context *c, ls_tensor *a, ls_tensor *b);
 /* Bool */
 LS_API ls_tensor *ls_logical_or(ls_context *c, ls_tensor *a, ls_tensor *b);
 
-/* a where cond, else b; all three broadcast */
+/* `a` where `cond` is true, else `b`; all three are broadcast */
 LS_API ls_tensor *ls_where(ls_context *c, ls_tensor *cond, ls_tensor *a, ls_tensor *b);
 
 /*
@@ -207,7 +210,7 @@ LS_API ls_tensor *ls_argmin(ls_context *c, ls_tensor *x, int axis);
  * Products.
  */
 
-/* The last two axes; those before broadcast */
+/* Matrix product of the last two axes; the axes before are broadcast */
 LS_API ls_tensor *ls_matmul(ls_context *c, ls_tensor *a, ls_tensor *b);
 
 /* With either side transposed */
@@ -226,15 +229,17 @@ LS_API ls_tensor *ls_conv2d(ls_context *c, ls_tensor *x, ls_tensor *w, ls_tensor
 LS_API ls_tensor *ls_depthwise_conv2d(ls_context *c, ls_tensor *x, ls_tensor *w,
                                       ls_tensor *bias, const ls_conv_options *opts);
 
-/* softmax(q k' * scale) v over [..., n, d]; scale 0: 1/sqrt(d); causal: row i sees keys
- * up to i */
+/*
+ * softmax(q k' * scale) v over [..., n, d]; scale 0: 1/sqrt(d); causal: row i uses keys
+ * up to i only
+ */
 LS_API ls_tensor *ls_attention(ls_context *c, ls_tensor *q, ls_tensor *k, ls_tensor *v,
                                double scale, bool causal);
 
 /*
- * The same for `heads` heads side by side in the rows of one tensor: qkv [..., n, 3 w]
- * holds queries, keys and values, the result is [..., n, w]. One dense layer makes all
- * three, and nothing is moved about between it and the next:
+ * The same for `heads` heads that are side by side in the rows of one tensor: qkv
+ * [..., n, 3 w] holds queries, keys and values, the result is [..., n, w]. One dense
+ * layer computes all three, and no element is moved between it and the next layer:
  *
  *     qkv = ls_dense(c, x, w, bias, LS_LINEAR);
  *     x = ls_dense(c, ls_self_attention(c, qkv, 4, 0, true), v, bias2, LS_LINEAR);
@@ -246,10 +251,10 @@ LS_API ls_tensor *ls_self_attention(ls_context *c, ls_tensor *qkv, int heads,
  * Pooling over windows of an image [n,h,w,c].
  */
 
-/* May take the relu before it in the same pass */
+/* With `opts->relu`, of relu(x) in the same pass */
 LS_API ls_tensor *ls_max_pool2d(ls_context *c, ls_tensor *x, const ls_pool_options *opts);
 
-/* Padding does not count */
+/* The mean of the elements inside the image: padding is not counted */
 LS_API ls_tensor *ls_avg_pool2d(ls_context *c, ls_tensor *x, const ls_pool_options *opts);
 
 /* [n,c] */
@@ -259,30 +264,30 @@ LS_API ls_tensor *ls_global_avg_pool2d(ls_context *c, ls_tensor *x);
 LS_API ls_tensor *ls_global_max_pool2d(ls_context *c, ls_tensor *x);
 
 /*
- * Shapes. Where no element moves the result is a view of the same memory.
+ * Shapes. If no element has to move, the result is a view of the same memory.
  */
 
 /* One size may be -1 */
 LS_API ls_tensor *ls_reshape(ls_context *c, ls_tensor *x, ls_shape shape);
 
-/* NULL: all axes reversed */
+/* perm NULL: all axes reversed */
 LS_API ls_tensor *ls_transpose(ls_context *c, ls_tensor *x, const int *perm);
 
-/* NULL: every axis of size 1 */
+/* axes NULL: every axis of size 1 */
 LS_API ls_tensor *ls_squeeze(ls_context *c, ls_tensor *x, const int *axes, size_t naxes);
 
 LS_API ls_tensor *ls_expand_dims(ls_context *c, ls_tensor *x, int axis);
 
 LS_API ls_tensor *ls_broadcast_to(ls_context *c, ls_tensor *x, ls_shape shape);
 
-/* One a axis */
+/* multiples: one per axis */
 LS_API ls_tensor *ls_tile(ls_context *c, ls_tensor *x, const int64_t *multiples);
 
-/* 2 a axis: before, after */
+/* paddings: 2 per axis, before and after */
 LS_API ls_tensor *ls_pad(ls_context *c, ls_tensor *x, const int64_t *paddings,
                          double value);
 
-/* One a axis; size -1: the rest */
+/* begin, size: one per axis; size -1: to the end */
 LS_API ls_tensor *ls_slice(ls_context *c, ls_tensor *x, const int64_t *begin,
                            const int64_t *size);
 
@@ -290,25 +295,25 @@ LS_API ls_tensor *ls_concat(ls_context *c, ls_tensor *const *xs, size_t n, int a
 
 LS_API ls_tensor *ls_stack(ls_context *c, ls_tensor *const *xs, size_t n, int axis);
 
-/* Its gradient for axis 0 is sparse */
+/* The gradient for axis 0 is sparse */
 LS_API ls_tensor *ls_gather(ls_context *c, ls_tensor *x, ls_tensor *indices, int axis);
 
-/* Zeros of `shape` with updates added at rows indices */
+/* Zeros of `shape` with `updates` added to the rows `indices` */
 LS_API ls_tensor *ls_scatter(ls_context *c, ls_tensor *indices, ls_tensor *updates,
                              ls_shape shape);
 
-/* An index outside gives a row of zeros */
+/* An index out of range gives a row of zeros */
 LS_API ls_tensor *ls_one_hot(ls_context *c, ls_tensor *indices, int64_t depth,
                              ls_dtype dtype);
 
-/* x, through which no gradient flows */
+/* x, without a gradient through it */
 LS_API ls_tensor *ls_stop_gradient(ls_context *c, ls_tensor *x);
 
-/* x as another tensor */
+/* x as a new tensor */
 LS_API ls_tensor *ls_identity(ls_context *c, ls_tensor *x);
 
 /*
- * Softmax, normalisation, losses. A loss has one value an example.
+ * Softmax, normalisation, losses. A loss has one value per example.
  */
 
 /* Over the last axis */
@@ -321,21 +326,23 @@ LS_API ls_tensor *ls_layer_norm(ls_context *c, ls_tensor *x, ls_tensor *gamma,
                                 ls_tensor *beta, double epsilon);
 
 /*
- * training: moments over all axes but the last, returned (divided by n) if asked for. An
- * empty part (what the last step may give a replica) has the moments 0, so that a sum
- * weighted by rows is right; a moving average leaves it out: ls_moving_average().
+ * For training: normalises by the moments over all axes but the last, and returns them
+ * (divided by n) through `mean` and `variance` if these are not NULL. The moments of an
+ * empty batch (which the last step may give a replica) are 0, so that a sum weighted by
+ * rows is right; ls_moving_average() leaves an empty batch out.
  */
 LS_API ls_tensor *ls_batch_norm(ls_context *c, ls_tensor *x, ls_tensor *gamma,
                                 ls_tensor *beta, double epsilon, ls_tensor **mean,
                                 ls_tensor **variance);
 
+/* For inference: normalises by the moments given */
 LS_API ls_tensor *ls_batch_norm_inference(ls_context *c, ls_tensor *x, ls_tensor *gamma,
                                           ls_tensor *beta, ls_tensor *mean,
                                           ls_tensor *variance, double epsilon);
 
 /*
- * momentum * moving + (1 - momentum) * moment, through which no gradient flows; `moving`
- * itself if `x`, whose moment it is, has no elements: an empty part changes nothing.
+ * momentum * moving + (1 - momentum) * moment, without a gradient; `moving` itself if
+ * `x`, whose moment it is, has no elements.
  */
 LS_API ls_tensor *ls_moving_average(ls_context *c, ls_tensor *moving, ls_tensor *moment,
                                     ls_tensor *x, double momentum);
@@ -344,7 +351,7 @@ LS_API ls_tensor *ls_moving_average(ls_context *c, ls_tensor *moving, ls_tensor 
 LS_API ls_tensor *ls_sparse_softmax_cross_entropy(ls_context *c, ls_tensor *logits,
                                                   ls_tensor *labels);
 
-/* labels: a distribution a row */
+/* labels: a probability distribution per row */
 LS_API ls_tensor *ls_softmax_cross_entropy(ls_context *c, ls_tensor *logits,
                                            ls_tensor *labels);
 
@@ -357,15 +364,15 @@ LS_API ls_tensor *ls_mean_squared_error(ls_context *c, ls_tensor *output,
                                         ls_tensor *target);
 
 /*
- * Random numbers. Each call takes the next positions of the context's stream
- * (ls_random_state in lockstep/context.h), so that seed, stream and position tell the
- * result; one that fails takes none.
+ * Random numbers. Each call uses the next positions of the context's stream
+ * (ls_random_state in lockstep/context.h): seed, stream and position determine the
+ * result. A call that fails uses none.
  */
 
-/* Zeroes a share `rate`, scales the rest by 1 / (1 - rate) */
+/* Sets elements to 0 with probability `rate`, scales the others by 1 / (1 - rate) */
 LS_API ls_tensor *ls_dropout(ls_context *c, ls_tensor *x, double rate);
 
-/* [lo, hi) */
+/* In [lo, hi) */
 LS_API ls_tensor *ls_random_uniform(ls_context *c, ls_dtype dtype, ls_shape shape,
                                     double lo, double hi);
 
@@ -377,12 +384,13 @@ LS_API ls_tensor *ls_random_truncated_normal(ls_context *c, ls_dtype dtype,
                                              ls_shape shape, double mean, double stddev);
 
 /*
- * The same by a seed of their own: two numbers that tell the result, whatever the context
- * drew and wherever it stands. As tf.random.stateless_uniform and its like with the
- * algorithm "philox": uniform numbers and what dropout keeps of float32 are TensorFlow's
- * bit by bit (but hi itself, which rounding can give there, is never given here), normal
- * ones within some units in the last place. Integers are drawn modulo the range, of 32
- * bits for int32 and uint32, as TensorFlow does: small ranges are near enough to uniform.
+ * The same with a seed of their own: the two numbers of `seed` alone determine the
+ * result, not the state of the context. They are tf.random.stateless_uniform and its like
+ * with the algorithm "philox": uniform numbers, and the elements that dropout of float32
+ * keeps, are TensorFlow's bit by bit (except that `hi` itself, which rounding can give in
+ * TensorFlow, does not occur); normal ones agree within some units in the last place.
+ * Integers are drawn modulo the range, from 32 bits for int32 and uint32, as TensorFlow
+ * does, so they are only nearly uniform, the better the smaller the range.
  */
 LS_API ls_tensor *ls_stateless_dropout(ls_context *c, ls_tensor *x, double rate,
                                        const int64_t seed[2]);

@@ -1,17 +1,18 @@
 /*
- * lockstep/optimizer.h - gradients into variable updates, with Keras' formulas.
+ * lockstep/optimizer.h - optimizers: they update variables by their gradients, with the
+ * formulas of Keras.
  *
- * An optimizer keeps its slots (moments) itself, one set a variable, made when it first
- * sees the variable, named and reached by ls_optimizer_slot(). One step clips the
- * gradients, then decays the weights, then updates them, in this order as in Keras.
+ * An optimizer owns its slots (moments), one set per variable, made when a step first
+ * updates the variable; ls_optimizer_slot() returns them. One step clips the gradients,
+ * then decays the weights, then updates them, in this order as in Keras.
  *
  * In replica functions of a strategy every replica makes the same call with its own
  * gradients: they are summed over the replicas, never averaged, and the step is taken and
- * counted once. Another optimizer, other variables or another order on one of them is
- * LS_INVALID_ARGUMENT on all, and so is a gradient that is missing or sparse on one only.
- * In the strategy's cross-replica context a step is refused.
+ * counted once. If one replica passes another optimizer, other variables or another
+ * order, or a gradient is missing or sparse on some replicas only, the call fails on all
+ * of them with LS_INVALID_ARGUMENT. In the strategy's cross-replica context a step fails.
  *
- * Threads: one at a time, replicas of a strategy aside; retain and release any.
+ * Threads: one at a time, except the replicas of a strategy; retain and release any.
  */
 #ifndef LS_OPTIMIZER_H
 #define LS_OPTIMIZER_H
@@ -25,17 +26,18 @@ extern "C" {
 typedef struct ls_optimizer ls_optimizer;
 
 /*
- * What every optimizer can do besides its own formula; zero: nothing of it. At most one
- * of the three kinds of clipping may be asked for, g being the gradient of a variable:
+ * Options that every optimizer has beside those of its formula; a zero field does
+ * nothing. At most one of the three kinds of clipping may be set; g is the gradient of a
+ * variable:
  *
  *     clipvalue         each element to [-clipvalue, clipvalue]
  *     clipnorm          g * clipnorm / max(|g|, clipnorm)
  *     global_clipnorm   the same with the norm of all gradients together
  *
- * The summed gradient is clipped, and rows that occur several times in a sparse gradient
- * are added before anything else looks at them: what one device with all rows computes.
- * Keras 3 clips the gradients of each replica before the sum, and squares each of the
- * repeated rows on its own; `keras3` asks for its numbers.
+ * The gradients are first summed over the replicas, then clipped, and rows that occur
+ * several times in a sparse gradient are added up before that: this is what one device
+ * with the global batch computes. Keras 3 clips the gradients of each replica before the
+ * sum, and squares each of the repeated rows separately; `keras3` selects its results.
  */
 typedef struct ls_optimizer_shared {
     double weight_decay; /* w -= w * weight_decay * learning_rate, if w has a gradient */
@@ -45,7 +47,7 @@ typedef struct ls_optimizer_shared {
     bool keras3;
 } ls_optimizer_shared;
 
-/* Start from the ..._INIT; the numbers there are Keras' defaults. */
+/* Options start from their ..._INIT, which holds the defaults of Keras. */
 typedef struct ls_sgd_options {
     size_t struct_size;
     double learning_rate;
@@ -63,7 +65,7 @@ typedef struct ls_adam_options {
     ls_optimizer_shared shared;
 } ls_adam_options;
 
-/* Adam whose weights decay by shared.weight_decay, of themselves and not as a penalty. */
+/* Adam with decoupled weight decay: shared.weight_decay is not part of the gradient. */
 typedef struct ls_adamw_options {
     size_t struct_size;
     double learning_rate;
@@ -76,10 +78,10 @@ typedef struct ls_adamw_options {
 typedef struct ls_rmsprop_options {
     size_t struct_size;
     double learning_rate;
-    double rho;      /* how much of the mean square is kept each step */
+    double rho;      /* the share of the old mean square that a step keeps */
     double momentum; /* 0: none */
     double epsilon;
-    bool centered; /* divides by the estimated deviation instead of the mean square */
+    bool centered; /* divide by the estimated deviation instead of the root mean square */
     ls_optimizer_shared shared;
 } ls_rmsprop_options;
 
@@ -105,7 +107,10 @@ typedef struct ls_adagrad_options {
     {sizeof(ls_adagrad_options), 0.001, 0.1, 1e-7, LS_OPTIMIZER_SHARED_INIT}
 /* clang-format on */
 
-/* NULL options: Keras' defaults. */
+/*
+ * Create an optimizer; `opts` is borrowed, NULL: the defaults of Keras.
+ * LS_INVALID_ARGUMENT: a number out of range, or several kinds of clipping.
+ */
 LS_API LS_MUST_USE ls_status ls_sgd_create(const ls_sgd_options *opts, ls_optimizer **out,
                                            ls_error *err);
 LS_API LS_MUST_USE ls_status ls_adam_create(const ls_adam_options *opts,
@@ -120,32 +125,34 @@ LS_API ls_optimizer *ls_optimizer_retain(ls_optimizer *o);
 LS_API void ls_optimizer_release(ls_optimizer *o); /* NULL is allowed */
 
 /*
- * Updates vars[i] by grads[i]; a NULL gradient leaves its variable alone, and the first
- * time such variables are named in the log (all NULL is an error, as in Keras). A sparse
- * gradient counts as the dense one with zeros elsewhere; where these change nothing (SGD
- * without momentum, Adagrad, neither with weight decay) only the rows it names are
- * visited: see ls_variable_gather().
+ * Updates vars[i] by grads[i], i from 0 to n-1. A variable with a NULL gradient keeps its
+ * value, and the first time such variables are named in the log (all NULL is an error, as
+ * in Keras). A sparse gradient has the effect of the dense one with zeros elsewhere;
+ * where zeros change nothing (SGD without momentum, Adagrad, neither with weight decay)
+ * only its rows are updated: see ls_variable_gather(). In a replica function the call
+ * blocks until all replicas have made it.
+ *
  * If memory runs out on the way, the variables before that one have their new values and
- * the step does not count as taken.
+ * the step is not counted.
  */
 LS_API void ls_optimizer_apply(ls_context *c, ls_optimizer *o, ls_tensor *const *grads,
                                ls_variable *const *vars, size_t n);
 
-/* Gradients of `loss` by `tape`, then ls_optimizer_apply(). */
+/* Computes the gradients of `loss` by `tape`, then calls ls_optimizer_apply(). */
 LS_API void ls_optimizer_minimize(ls_context *c, ls_optimizer *o, ls_tape *tape,
                                   ls_tensor *loss, ls_variable *const *vars, size_t n);
 
 LS_API double ls_optimizer_learning_rate(const ls_optimizer *o);
 LS_API void ls_optimizer_set_learning_rate(ls_optimizer *o, double rate);
 
-/* The steps taken so far. */
+/* The number of steps taken so far. */
 LS_API int64_t ls_optimizer_iterations(const ls_optimizer *o);
 
 /* "SGD", "Adam", "AdamW", "RMSprop", "Adagrad". */
 LS_API const char *ls_optimizer_name(const ls_optimizer *o);
 
 /*
- * A slot of a variable by Keras' name for it, borrowed; NULL: none yet.
+ * A slot of a variable by Keras' name for it, borrowed; NULL: there is none (yet).
  *
  *     SGD          momentum
  *     Adam, AdamW  momentum, velocity, velocity_hat (amsgrad)

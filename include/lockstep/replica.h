@@ -1,13 +1,15 @@
 /*
- * lockstep/replica.h - what a function that runs on every replica may ask and do.
+ * lockstep/replica.h - what a replica function may call: its replica's id, and the
+ * operations that all replicas make together.
  *
- * A replica function is handed its replica's context. Its operations run on the replica's
- * device; what replicas do together (sum, gather, merge) every replica calls in the same
- * order. A replica that calls something else, or ends while others wait, makes the call
- * fail everywhere with the lines of both sides.
+ * A replica function gets the context of its replica. Its operations run on the replica's
+ * device. Calls that replicas make together (sum, gather, merge) block until every
+ * replica has made them, in the same order. If one replica makes another call, or returns
+ * while others wait, the call fails on all of them and the message names the lines of
+ * both.
  *
- * In a context that no strategy made (ls_context_open) there is one replica, and the
- * functions here do what they do for it: a sum is the value itself.
+ * In a context that was opened by ls_context_open() there is one replica, and the
+ * functions here work for it: a sum is the value itself.
  *
  * Threads: the context's.
  */
@@ -22,24 +24,24 @@
 extern "C" {
 #endif
 
-/* Who this is. `c` may be any context: 0 of 1 where no strategy runs. */
+/* The replica of a context; 0 of 1 in a context that no strategy runs. */
 LS_API int ls_replica_id(const ls_context *c);    /* in the sync group: 0 .. count-1 */
 LS_API int ls_replica_count(const ls_context *c); /* replicas in sync */
 LS_API ls_strategy *ls_replica_strategy(const ls_context *c); /* borrowed; never NULL */
 LS_API ls_tensor *ls_replica_id_tensor(ls_context *c);        /* an int32 scalar */
 
-/* How replicas communicate; TensorFlow's CommunicationImplementation. */
+/* TensorFlow's CommunicationImplementation. */
 typedef enum ls_communication {
     LS_COMMUNICATION_AUTO = 0,
     LS_COMMUNICATION_RING,
-    LS_COMMUNICATION_NCCL /* becomes RING where there is no such device */
+    LS_COMMUNICATION_NCCL /* becomes RING on devices without NCCL */
 } ls_communication;
 
 /* CommunicationOptions. Start from LS_COMMUNICATION_OPTIONS_INIT. */
 typedef struct ls_communication_options {
     size_t struct_size;
     int64_t bytes_per_pack; /* 0: all in one pack */
-    double timeout_seconds; /* negative: none of its own; 0 counts as given */
+    double timeout_seconds; /* negative: not given; 0: the communicator's own */
     ls_communication implementation;
     const char *algorithm; /* NULL: choose; else as in ls_comm_options */
 } ls_communication_options;
@@ -49,7 +51,7 @@ typedef struct ls_communication_options {
     {sizeof(ls_communication_options), 0, -1.0, LS_COMMUNICATION_AUTO, NULL}
 /* clang-format on */
 
-/* "auto", "RING", "Nccl": any case. LS_INVALID_ARGUMENT (kind value). */
+/* From "auto", "RING", "Nccl", in any case; others: LS_INVALID_ARGUMENT (kind value). */
 LS_API LS_MUST_USE ls_status ls_communication_from_name(const char *name,
                                                         ls_communication *out,
                                                         ls_error *err);
@@ -59,7 +61,7 @@ LS_API const char *ls_communication_name(ls_communication implementation);
 LS_API LS_MUST_USE ls_status ls_communication_check(const ls_communication_options *opts,
                                                     ls_error *err);
 
-/* `into` with the fields of `other` that are not the defaults. */
+/* Sets the fields of `into` whose value in `other` is not the default. */
 LS_API void ls_communication_merge(ls_communication_options *into,
                                    const ls_communication_options *other);
 
@@ -69,7 +71,7 @@ LS_API void ls_communication_merge(ls_communication_options *into,
  */
 LS_API ls_tensor *ls_all_reduce(ls_context *c, ls_reduce op, ls_tensor *t);
 
-/* Concatenates along `axis` in the order of replicas; sizes may differ there. */
+/* Concatenates along `axis`, in replica order; the sizes of that axis may differ. */
 LS_API ls_tensor *ls_all_gather(ls_context *c, ls_tensor *t, int axis);
 
 /* The same for the leaves of a structure (tensors, variables, literals), packed. */
@@ -79,18 +81,19 @@ LS_API ls_value *ls_all_gather_value(ls_context *c, ls_value *v, int axis,
                                      const ls_communication_options *opts);
 
 /*
- * Runs the function of replica 0 once, on its thread, in cross-replica context, when
- * every replica has come here, with the arguments merged (ls_value_regroup); every
- * replica gets its part of the result (ls_value_select). Values belong to the contexts.
+ * When every replica has called it, runs the function that replica 0 passed once, on the
+ * thread of replica 0, in cross-replica context, with the arguments of all replicas
+ * merged (ls_value_regroup). Every replica gets its part of the result
+ * (ls_value_select). Values belong to the contexts.
  */
 typedef ls_value *(*ls_merge_fn)(ls_context *cross, ls_strategy *s, ls_value *args,
                                  void *user);
 LS_API ls_value *ls_merge_call(ls_context *c, ls_merge_fn fn, ls_value *args, void *user);
 
 /*
- * Calls `fn` once for each component of `v`, on its device, with its part of `args`
- * (ReplicaContext.update): arguments are merged, not reduced. Returns this replica's
- * result.
+ * ReplicaContext.update: calls `fn` once for each component of `v`, on the component's
+ * device, with its part of `args`, which are merged and not reduced. Returns the result
+ * of this replica.
  */
 typedef ls_value *(*ls_update_fn)(ls_context *c, ls_variable *component, ls_value *args,
                                   void *user);
@@ -99,14 +102,14 @@ LS_API ls_value *ls_replica_update(ls_context *c, ls_variable *v, ls_update_fn f
 
 /*
  * sum(losses * weights) / global_batch, so that the sum over replicas is the mean over
- * the global batch. `weights` may be NULL. LS_BATCH_OF_REPLICAS: the first dimension
- * times the number of replicas. 0 gives 0.
+ * the global batch. `weights` may be NULL. LS_BATCH_OF_REPLICAS: the size of the first
+ * axis times the number of replicas. A global batch of 0 gives 0.
  */
 #define LS_BATCH_OF_REPLICAS INT64_MIN
 LS_API ls_tensor *ls_average_loss(ls_context *c, ls_tensor *losses, ls_tensor *weights,
                                   int64_t global_batch);
 
-/* The same with the batch as a value: an integer, or an integer scalar tensor. */
+/* The same with the batch as a value: an int literal, or an integer scalar tensor. */
 LS_API ls_tensor *ls_average_loss_value(ls_context *c, ls_tensor *losses,
                                         ls_tensor *weights, ls_value *global_batch);
 
@@ -114,21 +117,21 @@ LS_API ls_tensor *ls_average_loss_value(ls_context *c, ls_tensor *losses,
 LS_API ls_tensor *ls_scale_regularization_loss(ls_context *c, ls_tensor *loss);
 
 /*
- * Values with a context at hand: what they return lives until the step ends.
+ * Values and tensors of a step: what these return belongs to the context.
  *
- * A leaf as a tensor: a tensor is itself, a literal becomes int32, float32, bool or
- * string, a variable is read, a distributed value gives this replica's component (a
- * PerReplica outside of a replica is LS_INVALID_ARGUMENT, kind value).
+ * ls_value_to_tensor() makes a tensor of a leaf: a tensor is itself, a literal becomes
+ * int32, float32, bool or string, a variable is read, a distributed value gives this
+ * replica's component (a PerReplica outside of a replica is LS_INVALID_ARGUMENT, kind
+ * value). ls_value_of_all() makes a tuple; ls_value_adopt() takes over the caller's
+ * reference.
  */
 LS_API ls_tensor *ls_value_to_tensor(ls_context *c, ls_value *v);
 LS_API ls_tensor *ls_value_at(ls_context *c, ls_value *v, size_t i);
 LS_API ls_tensor *ls_value_at_key(ls_context *c, ls_value *v, const char *key);
 LS_API ls_variable *ls_value_variable_at(ls_context *c, ls_value *v, size_t i);
 LS_API ls_value *ls_value_of(ls_context *c, ls_tensor *t);
-LS_API ls_value *ls_value_of_all(ls_context *c, ls_tensor *const *ts,
-                                 size_t n); /* tuple */
-LS_API ls_value *ls_value_adopt(ls_context *c,
-                                ls_value *v); /* takes the reference over */
+LS_API ls_value *ls_value_of_all(ls_context *c, ls_tensor *const *ts, size_t n);
+LS_API ls_value *ls_value_adopt(ls_context *c, ls_value *v);
 
 #ifdef __cplusplus
 }

@@ -1,11 +1,11 @@
 /*
- * lockstep/runtime.h - a runtime: logical devices, the seed, registered operations.
+ * lockstep/runtime.h - a runtime: the logical devices, the seed and the settings.
  *
- * A program that never makes one uses the default runtime (NULL everywhere), which has
- * CPU:0 with all cores the process may use, or what LS_DEVICES says. Tests make several:
- * N workers are N runtimes in one process.
+ * A program that creates none uses the default runtime (NULL everywhere), which has CPU:0
+ * with all cores the process may use, or as many devices as LS_DEVICES says. A test may
+ * create several: N workers are N runtimes in one process.
  *
- * Threads: any. A runtime's devices are fixed when it is made.
+ * Threads: any. The devices of a runtime do not change after it is created.
  */
 #ifndef LS_RUNTIME_H
 #define LS_RUNTIME_H
@@ -19,13 +19,13 @@ extern "C" {
 /* Start from LS_RUNTIME_OPTIONS_INIT; zero means "choose". */
 typedef struct ls_runtime_options {
     size_t struct_size;
-    int logical_cpus; /* CPU:0 ... CPU:n-1 share the cores; 0: LS_DEVICES, else 1 */
+    int logical_cpus; /* CPU:0 ... CPU:n-1 share the cores; 0: LS_DEVICES, or 1 */
     int threads;      /* threads of each device; 0: its share of the cores, at least 1 */
     uint64_t seed;    /* of the random operations; used when `seeded` */
-    bool seeded;      /* false: LS_SEED, else seed 0 */
-    const char *isa;  /* "baseline", "avx2", "avx512": the best to use; NULL: LS_ISA, else
-                         the CPU's */
-    bool pin;         /* threads stay on the device's cores */
+    bool seeded;      /* false: LS_SEED, or seed 0 */
+    const char *isa;  /* "baseline", "avx2", "avx512": the highest to use; NULL: LS_ISA,
+                         or the CPU's */
+    bool pin;         /* bind threads to the device's cores */
 } ls_runtime_options;
 
 /* clang-format off */
@@ -44,16 +44,18 @@ LS_API int ls_runtime_device_count(ls_runtime *rt);
 LS_API ls_device *ls_runtime_device(ls_runtime *rt, int i);
 
 /*
- * Finds a device by any spelling TensorFlow takes: "CPU:0", "/cpu:1",
- * "/job:localhost/replica:0/task:0/device:CPU:0". Borrowed through `out`.
- * LS_INVALID_ARGUMENT (cannot be parsed), LS_NOT_FOUND (the message lists what exists).
+ * Finds a device by any name TensorFlow accepts: "CPU:0", "/cpu:1",
+ * "/job:localhost/replica:0/task:0/device:CPU:0". *out is borrowed.
+ * LS_INVALID_ARGUMENT: the name cannot be parsed; LS_NOT_FOUND: there is no such device,
+ * and the message lists those that exist.
  */
 LS_API LS_MUST_USE ls_status ls_runtime_find_device(ls_runtime *rt, const char *name,
                                                     ls_device **out, ls_error *err);
 
 /*
- * The canonical form of a device's name, whether or not there is such a device; missing
- * parts come from `defaults` (NULL: "/job:localhost/replica:0/task:0/device:CPU:0").
+ * Writes the canonical form of a device's name, whether or not the device exists, to
+ * `buf` of `size` bytes; missing parts come from `defaults` (NULL:
+ * "/job:localhost/replica:0/task:0/device:CPU:0").
  */
 LS_API LS_MUST_USE ls_status ls_device_canonicalize(const char *name,
                                                     const char *defaults, char *buf,
@@ -65,10 +67,10 @@ LS_API const char *ls_device_name(const ls_device *device);
 /* How many threads its operations use. */
 LS_API int ls_device_threads(const ls_device *device);
 
-/* One setting: what the library was told, and by whom. All texts are the runtime's. */
+/* One setting and where its value comes from. All strings belong to the runtime. */
 typedef struct ls_setting {
     const char *name;   /* of the environment variable: "LS_ISA" */
-    const char *value;  /* in force */
+    const char *value;  /* the one in effect */
     const char *origin; /* "default", "environment" or "option" */
     const char *help;   /* one line */
 } ls_setting;

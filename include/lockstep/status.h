@@ -1,5 +1,6 @@
 /*
- * lockstep/status.h - how every fallible call of the library reports.
+ * lockstep/status.h - status codes and the error struct, by which every fallible call
+ * reports, and the attributes of the library's declarations.
  */
 #ifndef LS_STATUS_H
 #define LS_STATUS_H
@@ -46,9 +47,9 @@ typedef enum ls_status {
 #undef LS_STATUS_ENUM
 } ls_status;
 
-/* Which exception TensorFlow has for it, for those who port programs and tests. */
+/* Which kind of exception TensorFlow raises for it: for ported programs and tests. */
 typedef enum ls_kind {
-    LS_KIND_OP, /* an error of the runtime: the code says all */
+    LS_KIND_OP, /* an error of TensorFlow's runtime: the class follows from the code */
     LS_KIND_VALUE,
     LS_KIND_TYPE,
     LS_KIND_ASSERT,
@@ -56,16 +57,16 @@ typedef enum ls_kind {
 } ls_kind;
 
 /*
- * What went wrong, beside the status. Start from LS_ERROR_INIT; filled only when
- * a call fails. The library writes at most `struct_size` bytes.
+ * The details of a failure. Start from LS_ERROR_INIT; filled only when a call fails. The
+ * library writes at most `struct_size` bytes.
  */
 typedef struct ls_error {
     size_t struct_size;
     ls_status code;
     ls_kind kind;
     int rank;         /* the rank or task that failed first; -1: unknown or this one */
-    int line;         /* the caller's line that failed; 0: unknown */
-    const char *file; /* its file, never freed; NULL: unknown */
+    int line;         /* the line of the user's call that failed; 0: unknown */
+    const char *file; /* its file, not copied; NULL: unknown */
     char message[480];
 } ls_error;
 
@@ -73,13 +74,13 @@ typedef struct ls_error {
 #define LS_ERROR_INIT {sizeof(ls_error), LS_OK, LS_KIND_OP, -1, 0, NULL, ""}
 /* clang-format on */
 
-/* "INVALID_ARGUMENT"; "?" for a number that is no status. Never NULL. */
+/* The name, "INVALID_ARGUMENT"; "?" for a number that is no status. Never NULL. */
 LS_API const char *ls_status_name(ls_status status);
 
 /* One sentence on what the code means. Never NULL. */
 LS_API const char *ls_status_meaning(ls_status status);
 
-/* The exception a TensorFlow program would see: "ValueError", "InvalidArgumentError". */
+/* The exception TensorFlow raises for it: "ValueError", "InvalidArgumentError". */
 LS_API const char *ls_error_python(const ls_error *err);
 
 #ifdef __cplusplus

@@ -1,18 +1,20 @@
 /*
- * lockstep/strategy.h - strategies: where variables live and where functions run.
+ * lockstep/strategy.h - strategies: they place variables on devices and run functions on
+ * replicas.
  *
- * ls_strategy_run() calls a function once a replica, in parallel, with that replica's
- * context and its share of the arguments, and merges the results (lockstep/value.h:
- * regroup). Inside ls_scope_enter() and ls_scope_exit() variables are made the strategy's
- * way. Reductions and gathers bring what replicas made together.
+ * ls_strategy_run() calls a function once per replica, in parallel, with that replica's
+ * context and its part of the arguments, and merges the results (ls_value_regroup()).
+ * Variables created between ls_scope_enter() and ls_scope_exit() are the strategy's.
+ * Reductions and gathers combine the results of replicas.
  *
  *     LS_TRY(ls_mirrored_create("CPU:0,CPU:1", NULL, &strategy, &err));
  *     LS_TRY(ls_strategy_run(strategy, train_step, batch, &model, &losses, &err));
  *     LS_TRY(ls_strategy_reduce(strategy, LS_SUM, losses, LS_NO_AXIS, &loss, &err));
  *
- * Results come through `out`, are the caller's to release, and `out` may be NULL.
+ * Arguments are borrowed. Results come through `out`, which may be NULL, and are the
+ * caller's to release.
  *
- * Threads: runs of one strategy take turns; queries and reductions any.
+ * Threads: any; runs of one strategy run one after the other.
  */
 #ifndef LS_STRATEGY_H
 #define LS_STRATEGY_H
@@ -37,10 +39,10 @@ extern "C" {
 typedef struct ls_strategy_options {
     size_t struct_size;
     ls_runtime *runtime;                           /* NULL: the default one */
-    const ls_communication_options *communication; /* how replicas talk; NULL: choose */
+    const ls_communication_options *communication; /* copied; NULL: choose */
     ls_cross_device *cross_device;                 /* retained; NULL: choose */
     bool sequential; /* replicas run one after the other, in TensorFlow's order */
-    int spin_us;     /* how long waiting replicas spin; 0: choose; negative: they sleep */
+    int spin_us;     /* how long waiting replicas spin; 0: choose; negative: not at all */
 } ls_strategy_options;
 
 /* clang-format off */
@@ -48,34 +50,35 @@ typedef struct ls_strategy_options {
     {sizeof(ls_strategy_options), NULL, NULL, NULL, false, 0}
 /* clang-format on */
 
-/* The default strategy: one replica, in whatever context the caller has. Borrowed. */
+/* The default strategy: one replica; current where no other strategy is. Borrowed. */
 LS_API ls_strategy *ls_default_strategy(void);
 
-/* One device, given by name; NULL: the first. For trying code before distributing it. */
+/* OneDeviceStrategy: one replica on the device of that name; NULL: the first device. */
 LS_API LS_MUST_USE ls_status ls_one_device_create(const char *device,
                                                   const ls_strategy_options *opts,
                                                   ls_strategy **out, ls_error *err);
 
 /*
- * A copy of every variable on each device, one replica a device. `devices`:
- * "CPU:0,CPU:1"; NULL or "": all of the runtime. Named twice: LS_INVALID_ARGUMENT (kind
- * assert); localhost mixed with other jobs: kind value; devices of several tasks:
- * LS_FAILED_PRECONDITION.
+ * MirroredStrategy: one replica per device, and a copy of every variable on each.
+ * `devices`: "CPU:0,CPU:1"; NULL or "": all of the runtime. LS_INVALID_ARGUMENT: a device
+ * named twice (kind assert), or localhost mixed with other task groups (kind value);
+ * LS_FAILED_PRECONDITION: devices of several tasks.
  */
 LS_API LS_MUST_USE ls_status ls_mirrored_create(const char *devices,
                                                 const ls_strategy_options *opts,
                                                 ls_strategy **out, ls_error *err);
 
 /*
- * One replica a compute device, variables on one parameter device. NULL `devices`: CPU:0;
- * NULL `parameter_device`: the only compute device, else CPU:0.
+ * CentralStorageStrategy: one replica per compute device, variables on one parameter
+ * device. NULL `devices`: CPU:0; NULL `parameter_device`: the only compute device, or
+ * CPU:0 if there are several.
  */
 LS_API LS_MUST_USE ls_status ls_central_storage_create(const char *devices,
                                                        const char *parameter_device,
                                                        const ls_strategy_options *opts,
                                                        ls_strategy **out, ls_error *err);
 
-/* Its API alone: LS_UNAVAILABLE where there is no such device. */
+/* TPUStrategy, for programs that try it first: LS_UNAVAILABLE without such a device. */
 LS_API LS_MUST_USE ls_status ls_tpu_create(const char *address,
                                            const ls_strategy_options *opts,
                                            ls_strategy **out, ls_error *err);
@@ -92,17 +95,17 @@ LS_API const char *ls_strategy_name(const ls_strategy *s);
 /* Replicas in sync. */
 LS_API int ls_strategy_replicas(const ls_strategy *s);
 
-/* The devices replicas compute on and variables live on; NULL: there is none at `i`. */
+/* The devices of replicas and of variables, borrowed; NULL: there is none at `i`. */
 LS_API size_t ls_strategy_worker_devices(const ls_strategy *s);
 LS_API ls_device *ls_strategy_worker_device(const ls_strategy *s, size_t i);
 LS_API size_t ls_strategy_parameter_devices(const ls_strategy *s);
 LS_API ls_device *ls_strategy_parameter_device(const ls_strategy *s, size_t i);
 
-/* What programs ask of a strategy's extended part. */
+/* Properties of TensorFlow's strategy.extended. Start from LS_STRATEGY_TRAITS_INIT. */
 typedef struct ls_strategy_traits {
     size_t struct_size;
-    bool should_checkpoint, should_save_summary; /* is this the task that does */
-    bool between_graph, should_init;             /* as compat.v1 tells them */
+    bool should_checkpoint, should_save_summary; /* whether this task does it */
+    bool between_graph, should_init;             /* as in compat.v1 */
     bool require_static_shapes;
     bool multi_worker;
 } ls_strategy_traits;
@@ -113,13 +116,16 @@ typedef struct ls_strategy_traits {
 /* clang-format on */
 LS_API void ls_strategy_traits_of(const ls_strategy *s, ls_strategy_traits *out);
 
-/* What replicas run. The result belongs to the context; NULL: none, or a failure. */
+/*
+ * A replica function; it runs on the replica's thread. `args` and the result belong to
+ * the context; a NULL result is none, or a failure.
+ */
 typedef ls_value *(*ls_replica_fn)(ls_context *c, ls_value *args, void *user);
 
 /* RunOptions. Start from LS_RUN_OPTIONS_INIT. */
 typedef struct ls_run_options {
     size_t struct_size;
-    bool sequential; /* one replica after the other, each to its next merge */
+    bool sequential; /* one replica at a time, each up to its next merge */
     bool static_batch_size, bucketizing_dynamic_shape; /* of TPUs; ignored here */
 } ls_run_options;
 
@@ -128,10 +134,11 @@ typedef struct ls_run_options {
 /* clang-format on */
 
 /*
- * Calls `fn` on every replica and merges what they return. `args` is a structure, a
- * distributed value or NULL; each replica is handed its part. Blocks. Returns the first
- * failure of any replica, with its place and, in err->rank, the replica; variables keep
- * what was written. LS_FAILED_PRECONDITION in a replica function.
+ * Calls `fn` on every replica and merges the results. `args` is a structure, a
+ * distributed value or NULL; each replica gets its part. Blocks until all replicas have
+ * returned. Returns the first failure of any replica, with its site and, in err->rank,
+ * the replica; variables keep what was written. LS_FAILED_PRECONDITION: called in a
+ * replica function.
  */
 LS_API LS_MUST_USE ls_status ls_strategy_run(ls_strategy *s, ls_replica_fn fn,
                                              ls_value *args, void *user, ls_value **out,
@@ -142,13 +149,13 @@ LS_API LS_MUST_USE ls_status ls_strategy_run_with(ls_strategy *s, ls_replica_fn 
                                                   ls_value **out, ls_error *err);
 
 /*
- * Where the random operations of a replica stand between steps: they go on from run to
- * run, also in runs inside of merge functions. A replica's stream is its id in the sync
- * group, so replicas draw different numbers, and one replica those of a context that
- * ls_context_open() gave with the same seed. Merge functions draw from a stream of their
- * own: LS_CROSS_REPLICA. Update functions draw the same numbers for every copy of the
- * variable, so copies stay equal. Waits for a run in progress;
- * LS_FAILED_PRECONDITION in a replica function, which asks its context.
+ * The state of a replica's random operations between runs: each run continues where the
+ * last one ended, also runs inside of merge functions. A replica's stream is its id in
+ * the sync group, so replicas draw different numbers, and replica 0 draws those of a
+ * context that ls_context_open() opened with the same seed. Merge functions draw from a
+ * stream of their own, LS_CROSS_REPLICA. Update functions draw the same numbers for every
+ * copy of the variable, so copies stay equal. Both calls wait for a run in progress;
+ * LS_FAILED_PRECONDITION: called in a replica function (use ls_context_random_state()).
  */
 #define LS_CROSS_REPLICA (-1)
 LS_API LS_MUST_USE ls_status ls_strategy_random_state(ls_strategy *s, int replica,
@@ -159,16 +166,16 @@ LS_API LS_MUST_USE ls_status ls_strategy_set_random_state(ls_strategy *s, int re
                                                           ls_error *err);
 
 /*
- * Makes a run in progress fail: every replica's next call of this library returns
- * LS_ABORTED. Any thread, never blocks.
+ * Makes a run in progress fail: the next call of this library on every replica fails with
+ * LS_ABORTED. Any thread; never blocks.
  */
 LS_API void ls_strategy_abort(ls_strategy *s);
 
 /*
- * Combines a per-replica value into one on the host. LS_NO_AXIS keeps the components'
- * shape; with an axis each component is reduced over it too, and LS_MEAN is the mean of
- * all elements, however they fall on replicas. LS_MEAN of float16 and bfloat16 is added
- * in float32 and narrowed once.
+ * Reduces a per-replica value to one value on the host. With LS_NO_AXIS the result has
+ * the components' shape; with an axis each component is also reduced over that axis, and
+ * LS_MEAN is the mean of all elements, however they are divided among replicas. LS_MEAN
+ * of float16 and bfloat16 is added in float32 and rounded once.
  */
 LS_API LS_MUST_USE ls_status ls_strategy_reduce(ls_strategy *s, ls_reduce op,
                                                 ls_value *value, int axis, ls_value **out,
@@ -182,23 +189,29 @@ LS_API LS_MUST_USE ls_status ls_strategy_reduce_axes(ls_strategy *s, ls_reduce o
 LS_API LS_MUST_USE ls_status ls_strategy_gather(ls_strategy *s, ls_value *value, int axis,
                                                 ls_value **out, ls_error *err);
 
-/* A tuple of what each local replica sees of `value`. */
+/* A tuple with each local replica's part of `value`. */
 LS_API LS_MUST_USE ls_status ls_strategy_local_results(ls_strategy *s, ls_value *value,
                                                        ls_value **out, ls_error *err);
 
-/* A value made by one call a replica, in order. `out` of `fn` is the library's then. */
+/* ValueContext: the argument of a function that makes one replica's value. */
 typedef struct ls_value_context {
     int replica_id; /* in the sync group */
     int replicas;
-    ls_device *device; /* of the replica; values may live anywhere */
+    ls_device *device; /* of the replica; the value may be on another one */
 } ls_value_context;
+
+/*
+ * Makes a PerReplica value (a plain one for the default strategy and one device) by one
+ * call of `fn` per replica, in replica order, on this thread. The library takes over what
+ * `fn` returns through `out`.
+ */
 typedef ls_status (*ls_value_maker)(const ls_value_context *vc, void *user,
                                     ls_value **out, ls_error *err);
 LS_API LS_MUST_USE ls_status ls_strategy_values(ls_strategy *s, ls_value_maker fn,
                                                 void *user, ls_value **out,
                                                 ls_error *err);
 
-/* LS_SUM or LS_MEAN across replicas, put where `destination` says (cross_device.h). */
+/* LS_SUM or LS_MEAN over replicas, placed as `destination` says (cross_device.h). */
 LS_API LS_MUST_USE ls_status ls_strategy_reduce_to(ls_strategy *s, ls_reduce op,
                                                    ls_value *value, ls_value *destination,
                                                    const ls_communication_options *opts,
@@ -211,41 +224,44 @@ LS_API LS_MUST_USE ls_status ls_strategy_broadcast_to(ls_strategy *s, ls_value *
                                                       ls_value **out, ls_error *err);
 
 /*
- * Calls fn(component, its part of args) for each copy of `v`, on its device. `group`:
- * the results merged as Mirrored; else each leaf is a tuple of the local results. A
- * PerReplica argument for a variable that is kept equal is LS_INVALID_ARGUMENT (type).
+ * Calls `fn` for each copy of `v`, on the copy's device, with its part of `args`. With
+ * `group` the results are merged as Mirrored; otherwise each leaf is a tuple of the local
+ * results. LS_INVALID_ARGUMENT (kind type): a PerReplica argument for a variable whose
+ * copies are kept equal.
  */
 LS_API LS_MUST_USE ls_status ls_strategy_update(ls_strategy *s, ls_variable *v,
                                                 ls_update_fn fn, ls_value *args,
                                                 void *user, bool group, ls_value **out,
                                                 ls_error *err);
 
-/* The same without a variable: once a device of `colocate_with` (NULL: all). */
+/* The same without a variable: once per device of `colocate_with` (NULL: all). */
 LS_API LS_MUST_USE ls_status ls_strategy_update_non_slot(ls_strategy *s,
                                                          ls_value *colocate_with,
                                                          ls_replica_fn fn, ls_value *args,
                                                          void *user, bool group,
                                                          ls_value **out, ls_error *err);
 
-/* What update_non_slot() goes by: a tuple of device names, or a variable. */
+/* What to pass as `colocate_with`: a tuple of device names, or a variable. */
 LS_API LS_MUST_USE ls_status ls_strategy_non_slot_devices(ls_strategy *s,
                                                           ls_variable *const *vars,
                                                           size_t n, ls_value **out,
                                                           ls_error *err);
 
-/* The distributed variable a component belongs to; any other value is itself. */
+/* The distributed variable that a component belongs to; any other value is returned. */
 LS_API LS_MUST_USE ls_status ls_strategy_value_container(ls_strategy *s, ls_value *value,
                                                          ls_value **out, ls_error *err);
+
+/* Whether `v` was created in the scope of `s`. */
 LS_API bool ls_strategy_created(const ls_strategy *s, const ls_variable *v);
 
-/* The value of a variable: aggregated (ON_READ) or of one copy. */
+/* The value of a variable: the aggregate (ON_READ) or one copy. */
 LS_API LS_MUST_USE ls_status ls_strategy_read_variable(ls_strategy *s, ls_variable *v,
                                                        ls_tensor **out, ls_error *err);
 
 /*
- * compat.v1: takes an element from `next` (LS_OUT_OF_RANGE: the end) for every one of
- * `iterations` and runs `fn` on it. What the last run returned comes through `out`.
- * `next` NULL: there is no iterator, and `fn` gets no arguments (NULL).
+ * compat.v1: for each of `iterations`, takes an element from `next` (LS_OUT_OF_RANGE: the
+ * end) and runs `fn` on it. `out` receives the result of the last run. `next` NULL: `fn`
+ * gets no arguments (NULL).
  */
 typedef ls_status (*ls_next_fn)(void *user, ls_value **out, ls_error *err);
 LS_API LS_MUST_USE ls_status ls_strategy_run_steps(ls_strategy *s, ls_replica_fn fn,
@@ -254,7 +270,7 @@ LS_API LS_MUST_USE ls_status ls_strategy_run_steps(ls_strategy *s, ls_replica_fn
                                                    ls_value *initial, ls_value **out,
                                                    ls_error *err);
 
-/* compat.v1's update_config_proto, as settings: what a session would be told. */
+/* The settings that compat.v1's update_config_proto makes. */
 typedef struct ls_session_config {
     size_t struct_size;
     bool isolate_session_state;

@@ -1,14 +1,14 @@
 /*
  * lockstep/tensor.h - a tensor: a dtype, a shape and elements in row-major order.
  *
- * Tensors that operations return belong to their context and live until it ends its
- * step; ls_tensor_retain() makes one outlive that, ls_tensor_release() lets it go.
- * Tensors that arrive through an `out` parameter are the caller's to release.
- * A tensor's elements never change once it exists: variables are what changes.
+ * Tensors that operations return belong to their context and live until its step ends;
+ * ls_tensor_retain() keeps one longer, until ls_tensor_release(). Tensors that arrive
+ * through an `out` parameter are the caller's to release. The elements of a tensor never
+ * change; what changes is a variable (lockstep/variable.h).
  *
- * Some gradients are sparse: only a few rows of a table were used. Such a tensor has
- * the shape of the table but stores its rows (ls_tensor_slices()); operations that do
- * not know about it see the dense tensor it stands for.
+ * Some gradients are sparse: only a few rows of a table were used. Such a tensor has the
+ * shape of the table but stores these rows alone (ls_tensor_slices()); operations
+ * without sparse code get it as the equivalent dense tensor.
  *
  * Threads: any, for reading and for retain/release.
  */
@@ -52,7 +52,7 @@ typedef enum ls_dtype {
 #undef LS_DTYPE_ENUM
 } ls_dtype;
 
-/* One element of an LS_STRING tensor: bytes that belong to the tensor, may hold NULs. */
+/* An element of an LS_STRING tensor: bytes owned by the tensor; may contain NULs. */
 typedef struct ls_string {
     const char *ptr;
     size_t len;
@@ -75,12 +75,12 @@ typedef struct ls_shape {
     int64_t dims[LS_MAX_DIMS];
 } ls_shape;
 
-/* A shape of `ndim` sizes. More than LS_MAX_DIMS makes a shape every call refuses. */
+/* A shape of `ndim` sizes. More than LS_MAX_DIMS: a shape that every call rejects. */
 LS_API ls_shape ls_shape_of(size_t ndim, const int64_t *dims);
 
 /*
- * LS_SHAPE(2, 3) is a 2 x 3 matrix, LS_SCALAR a scalar. For what is initialised before
- * the program runs: static const ls_shape image = LS_SHAPE_INIT(28, 28).
+ * LS_SHAPE(2, 3) is a 2 x 3 matrix, LS_SCALAR a scalar. In a static initialiser:
+ * static const ls_shape image = LS_SHAPE_INIT(28, 28).
  */
 /* clang-format off */
 #define LS_SHAPE_NTH(a, b, c, d, e, f, g, h, n, ...) n
@@ -100,8 +100,7 @@ LS_API int64_t ls_shape_count(const ls_shape *shape);
 
 LS_API bool ls_shape_equal(const ls_shape *a, const ls_shape *b);
 
-/* Writes "(2, 3)", "(4,)" or "()" as TensorFlow prints it, cut to `size`; returns `buf`.
- */
+/* Writes "(2, 3)", "(4,)" or "()" as TensorFlow does, cut to `size`; returns `buf`. */
 LS_API char *ls_shape_text(const ls_shape *shape, char *buf, size_t size);
 
 /*
@@ -115,8 +114,9 @@ LS_API LS_MUST_USE ls_status ls_tensor_create(ls_device *device, ls_dtype dtype,
 
 /*
  * Makes a tensor over the caller's memory, without a copy. `done(user)` is called once,
- * on the thread of the last release, when nothing refers to the memory any more (NULL:
- * the memory outlives everything). On failure `done` is not called.
+ * on the thread of the last release, when nothing refers to the memory any more. `done`
+ * NULL: the memory outlives everything that refers to it. On failure `done` is not
+ * called.
  */
 LS_API LS_MUST_USE ls_status ls_tensor_wrap(ls_device *device, ls_dtype dtype,
                                             ls_shape shape, const void *data,
@@ -137,20 +137,20 @@ LS_API int64_t ls_tensor_count(const ls_tensor *t);
 LS_API size_t ls_tensor_bytes(const ls_tensor *t);
 LS_API ls_device *ls_tensor_device(const ls_tensor *t); /* borrowed */
 
-/* The elements, if they are host memory; NULL if they are not, or if `t` is sparse. */
+/* The elements, borrowed; NULL if they are not in host memory or `t` is sparse. */
 LS_API const void *ls_tensor_data(const ls_tensor *t);
 
 /*
- * Copies the elements to `to`, wherever they live; a sparse tensor arrives dense.
- * `bytes` must be ls_tensor_bytes(). Blocks until the copy is done.
+ * Copies the elements to `to`, from any device; a sparse tensor is made dense. `bytes`
+ * must be ls_tensor_bytes(). Blocks until the copy is done.
  */
 LS_API LS_MUST_USE ls_status ls_tensor_read(const ls_tensor *t, void *to, size_t bytes,
                                             ls_error *err);
 
 /*
- * A sparse tensor of `dense_shape`: values[i] is the row indices[i] (int32 or int64, one
- * axis). Both parts are retained. LS_INVALID_ARGUMENT: the shapes do not go together, or
- * an index is outside.
+ * Makes a sparse tensor of `dense_shape`: values[i] is the row indices[i] (int32 or
+ * int64, one axis). Both parts are retained. LS_INVALID_ARGUMENT: the shapes do not
+ * match, or an index is out of range.
  */
 LS_API LS_MUST_USE ls_status ls_tensor_create_slices(ls_tensor *values,
                                                      ls_tensor *indices,
@@ -158,9 +158,9 @@ LS_API LS_MUST_USE ls_status ls_tensor_create_slices(ls_tensor *values,
                                                      ls_tensor **out, ls_error *err);
 
 /*
- * True if `t` stores rows only. `values` and `indices` (either may be NULL) then point
- * at the stored parts, borrowed: values[i] belongs to row indices[i]; an index may
- * occur more than once, and its rows add up.
+ * True if `t` is sparse. `values` and `indices` (either may be NULL) are then set to the
+ * stored parts, borrowed: values[i] belongs to row indices[i]; an index may occur more
+ * than once, and its rows are added.
  */
 LS_API bool ls_tensor_slices(const ls_tensor *t, const ls_tensor **values,
                              const ls_tensor **indices);

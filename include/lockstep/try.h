@@ -1,5 +1,5 @@
 /*
- * lockstep/try.h - checking a status in one line, for programs.
+ * lockstep/try.h - LS_TRY(), which checks a status in one line, for programs.
  *
  *     ls_error err = LS_ERROR_INIT;
  *     ls_status st = LS_OK;
@@ -10,9 +10,9 @@
  *     ls_context_close(c);
  *     return st;
  *
- * The function has a variable `st` and a label `out`, where everything is released:
- * release functions take NULL, so everything is set to NULL at the top. lockstep.h does
- * not include this header: the library itself says what it does at each place.
+ * The function has a variable `st` and a label `out`, where everything is released.
+ * Release functions accept NULL, so all pointers start as NULL. lockstep.h does not
+ * include this header, and the library's own code does not use it.
  */
 #ifndef LS_TRY_H
 #define LS_TRY_H

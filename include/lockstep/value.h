@@ -5,9 +5,8 @@
  * A value is a leaf or a structure. Structures are tuples, lists, named tuples and dicts
  * (keys are strings; their order is that of insertion). Leaves are tensors, literals
  * (an int64, a double, a bool, a string: host scalars that are not tensors), none,
- * variables, and distributed values: PerReplica (one component a replica) and Mirrored
- * (the components are equal). Arguments and results of functions that replicas run are
- * values.
+ * variables, and distributed values: PerReplica (one component per replica) and Mirrored
+ * (the components are equal). Arguments and results of replica functions are values.
  *
  * A value never changes. It is made from values that exist already, which it retains: an
  * argument is borrowed, what arrives through `out` is the caller's to release, what an
@@ -66,7 +65,7 @@ LS_API LS_MUST_USE ls_status ls_value_named_tuple(const char *type,
                                                   ls_value *const *items, size_t n,
                                                   ls_value **out, ls_error *err);
 
-/* A dict: keys[i] leads to items[i]. Keys are copied; no key twice. */
+/* A dict: items[i] is under keys[i]. Keys are copied; no key twice. */
 LS_API LS_MUST_USE ls_status ls_value_dict(const char *const *keys,
                                            ls_value *const *items, size_t n,
                                            ls_value **out, ls_error *err);
@@ -100,10 +99,10 @@ LS_API const char *ls_value_key(const ls_value *v, size_t i);
 /* The item at `key` of a dict or named tuple, borrowed; NULL: there is none. */
 LS_API ls_value *ls_value_find(const ls_value *v, const char *key);
 
-/* The type's name of a named tuple; NULL for other kinds. */
+/* The name of a named tuple's type; NULL for other kinds. */
 LS_API const char *ls_value_type_name(const ls_value *v);
 
-/* What a leaf holds: NULL or false if it holds something else. Borrowed. */
+/* What a leaf holds, borrowed: NULL or false if it holds something else. */
 LS_API ls_tensor *ls_value_as_tensor(const ls_value *v);
 LS_API bool ls_value_as_int(const ls_value *v, int64_t *out);
 LS_API bool ls_value_as_float(const ls_value *v, double *out);
@@ -111,14 +110,15 @@ LS_API bool ls_value_as_bool(const ls_value *v, bool *out);
 LS_API bool ls_value_as_string(const ls_value *v, ls_string *out);
 
 /*
- * The number that a leaf holds: an int, a float, a bool, or a tensor of one element, as
- * what ls_strategy_reduce() gives for a loss. LS_INVALID_ARGUMENT: anything else.
+ * The number that a leaf holds: an int, a float, a bool, or a tensor of one element such
+ * as a loss from ls_strategy_reduce(). LS_INVALID_ARGUMENT: anything else.
  */
 LS_API LS_MUST_USE ls_status ls_value_item(const ls_value *v, double *out, ls_error *err);
 
 /*
- * True if both are one object in the sense of regroup: the same tensor, literals of one
- * kind with equal bits, none and none, or the same structure or distributed value.
+ * True if both are the same object in the sense of ls_value_regroup(): the same tensor,
+ * literals of one kind with equal bits, both none, or the same structure or distributed
+ * value.
  */
 LS_API bool ls_value_same(const ls_value *a, const ls_value *b);
 
@@ -129,18 +129,18 @@ LS_API bool ls_value_same(const ls_value *a, const ls_value *b);
 LS_API LS_MUST_USE ls_status ls_value_flatten(ls_value *v, ls_value **out, ls_error *err);
 
 /*
- * The structure of `like` with the items of `leaves` (a list or tuple) in the places of
- * its leaves, in the order of ls_value_flatten(). A differing count is an error.
+ * The structure of `like` with its leaves replaced by the items of `leaves` (a list or
+ * tuple), in the order of ls_value_flatten(). LS_INVALID_ARGUMENT: the counts differ.
  */
 LS_API LS_MUST_USE ls_status ls_value_pack(ls_value *like, ls_value *leaves,
                                            ls_value **out, ls_error *err);
 
-/* Makes another value of a leaf, which is borrowed; `out` is the caller's to release. */
+/* Makes a new value of a leaf, which is borrowed; the library takes over *out. */
 typedef ls_status (*ls_value_fn)(ls_value *leaf, void *user, ls_value **out,
                                  ls_error *err);
 
 /*
- * The structure of `v` with fn(leaf) in the place of each leaf; calls in the order of
+ * The structure of `v` with each leaf replaced by fn(leaf), called in the order of
  * ls_value_flatten(), on this thread. The first failure of `fn` is returned.
  */
 LS_API LS_MUST_USE ls_status ls_value_map(ls_value *v, ls_value_fn fn, void *user,
@@ -150,7 +150,7 @@ LS_API LS_MUST_USE ls_status ls_value_map(ls_value *v, ls_value_fn fn, void *use
 typedef struct ls_regroup_options {
     size_t struct_size;
     ls_value_kind wrap; /* LS_VALUE_PER_REPLICA (also for 0) or LS_VALUE_MIRRORED */
-    bool always_wrap;   /* also what is the same object on every replica */
+    bool always_wrap;   /* also leaves that are the same object on every replica */
 } ls_regroup_options;
 
 /* clang-format off */
@@ -158,17 +158,17 @@ typedef struct ls_regroup_options {
 /* clang-format on */
 
 /*
- * Merges what `n` replicas gave, in replica order, into one structure of distributed
+ * Merges the values of `n` replicas, in replica order, into one structure of distributed
  * leaves. A leaf that is the same object on every replica stays what it is; the copies
- * of one distributed variable become that variable. Structures
- * must agree in kind, size and keys: LS_INVALID_ARGUMENT with LS_KIND_ASSERT, and the
- * message names the replica and the place.
+ * of one distributed variable become that variable. Structures must agree in kind, size
+ * and keys: LS_INVALID_ARGUMENT with LS_KIND_ASSERT, and the message names the replica
+ * and the path within the structure.
  */
 LS_API LS_MUST_USE ls_status ls_value_regroup(ls_value *const *values, size_t n,
                                               const ls_regroup_options *opts,
                                               ls_value **out, ls_error *err);
 
-/* Undoes regroup: the structure with component `replica` of each distributed leaf. */
+/* The reverse: the structure with component `replica` of each distributed leaf. */
 LS_API LS_MUST_USE ls_status ls_value_select(ls_value *v, size_t replica, ls_value **out,
                                              ls_error *err);
 
@@ -180,8 +180,8 @@ LS_API LS_MUST_USE ls_status ls_value_select_mirrored(ls_value *v, size_t replic
                                                       ls_value **out, ls_error *err);
 
 /*
- * What each of `replicas` local replicas sees, as a tuple: the components of a
- * distributed value, one selected structure a replica, or any other leaf alone.
+ * The parts of `replicas` local replicas as a tuple: the components of a distributed
+ * value, one selected structure per replica, or any other leaf alone.
  */
 LS_API LS_MUST_USE ls_status ls_value_local_results(ls_value *v, size_t replicas,
                                                     ls_value **out, ls_error *err);

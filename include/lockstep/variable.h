@@ -1,16 +1,16 @@
 /*
  * lockstep/variable.h - a variable: a tensor with a name that can be assigned to.
  *
- * Reading gives the value of that moment: a later assignment does not change a tensor
- * that was read before (the variable takes new memory if it must). Assignments inside a
- * step go through its context and its sticky failure.
+ * Reading returns the present value: a later assignment does not change a tensor that was
+ * read before (the variable gets new memory if that tensor is still in use). Assignments
+ * inside a step take its context and report their failures there.
  *
- * Made inside a strategy's scope, a variable is the strategy's: a mirrored one has a copy
- * on each device, kept equal (ON_WRITE) or added up when read (ON_READ). A replica reads
- * and writes its own copy, or all copies by way of the aggregation; outside of replicas
- * it is one value. The rules are docs/variables.md.
+ * A variable created inside a strategy's scope is the strategy's: a mirrored one has a
+ * copy on each device, kept equal (ON_WRITE) or aggregated when read (ON_READ). A replica
+ * reads and writes its own copy, or writes all copies through the aggregation; outside of
+ * replicas the variable is one value. The rules are in docs/variables.md.
  *
- * Threads: one at a time, replicas of its strategy aside; retain and release any.
+ * Threads: one at a time, except the replicas of its strategy; retain and release any.
  */
 #ifndef LS_VARIABLE_H
 #define LS_VARIABLE_H
@@ -25,15 +25,15 @@ extern "C" {
 typedef struct ls_variable ls_variable;
 typedef struct ls_strategy ls_strategy; /* lockstep/strategy.h */
 
-/* When the copies of a variable are brought together. */
+/* When the copies of a variable are aggregated. */
 typedef enum ls_synchronization {
-    LS_SYNC_AUTO = 0, /* becomes ON_WRITE where there are copies */
+    LS_SYNC_AUTO = 0, /* becomes ON_WRITE if there are copies */
     LS_SYNC_NONE,
     LS_SYNC_ON_WRITE,
     LS_SYNC_ON_READ
 } ls_synchronization;
 
-/* How what replicas write (ON_WRITE) or hold (ON_READ) becomes one value. */
+/* How the values that replicas write (ON_WRITE) or hold (ON_READ) become one value. */
 typedef enum ls_aggregation {
     LS_AGGREGATE_NONE = 0,
     LS_AGGREGATE_SUM,
@@ -45,12 +45,12 @@ typedef enum ls_aggregation {
 typedef struct ls_variable_options {
     size_t struct_size;
     const char *name;   /* NULL: "Variable" */
-    bool not_trainable; /* tapes do not watch it by themselves */
+    bool not_trainable; /* tapes do not watch it when it is read */
     ls_device *device;  /* NULL: the value's */
     ls_synchronization synchronization;
     ls_aggregation aggregation;
     bool trainable; /* watched although it is ON_READ */
-    bool strict;    /* a replica's write without an aggregation is an error */
+    bool strict;    /* writing in a replica without an aggregation is an error */
 } ls_variable_options;
 
 /* clang-format off */
@@ -73,7 +73,10 @@ LS_API ls_synchronization ls_variable_synchronization(const ls_variable *v);
 LS_API ls_aggregation ls_variable_aggregation(const ls_variable *v);
 LS_API ls_device *ls_variable_device(const ls_variable *v); /* of its first copy */
 
-/* "ON_READ", "SUM"; "?" for no such thing. From a name, in capitals: kind value. */
+/*
+ * Names: "ON_READ", "SUM"; "?" for a number that is none. And from a name, in capitals;
+ * others: LS_INVALID_ARGUMENT (kind value).
+ */
 LS_API const char *ls_synchronization_name(ls_synchronization s);
 LS_API const char *ls_aggregation_name(ls_aggregation a);
 LS_API LS_MUST_USE ls_status ls_synchronization_from_name(const char *name,
@@ -86,36 +89,38 @@ LS_API LS_MUST_USE ls_status ls_aggregation_from_name(const char *name,
 LS_API size_t ls_variable_components(const ls_variable *v);
 LS_API ls_variable *ls_variable_component(const ls_variable *v, size_t i);
 
-/* The distributed variable `v` is a copy of; `v` itself if it is none. Borrowed. */
+/* The distributed variable that `v` is a copy of, or `v` itself. Borrowed. */
 LS_API ls_variable *ls_variable_container(ls_variable *v);
 
-/* The strategy it was made under; the default one for plain variables. Borrowed. */
+/* The strategy it was created in; the default one for plain variables. Borrowed. */
 LS_API ls_strategy *ls_variable_strategy(const ls_variable *v);
 
-/* A variable of its own with the same copies. */
+/* A new variable of the same kind, devices and values. */
 LS_API LS_MUST_USE ls_status ls_variable_clone(ls_variable *v, ls_variable **out,
                                                ls_error *err);
 
-/* Prints like Python's repr(): "<tf.Variable 'w:0' shape=() dtype=float32, numpy=1.0>",
- * "MirroredVariable:{\n  0: ..."; as ls_value_text(). */
+/*
+ * Prints like Python's repr(): "<tf.Variable 'w:0' shape=() dtype=float32, numpy=1.0>",
+ * "MirroredVariable:{\n  0: ..."; as ls_value_text().
+ */
 LS_API size_t ls_variable_text(ls_variable *v, char *buf, size_t size);
 
-/* A leaf that is a variable, which is retained; and back (NULL: it is none). */
+/* A value that holds a variable, which is retained; and its variable (NULL: none). */
 LS_API LS_MUST_USE ls_status ls_value_variable(ls_variable *v, ls_value **out,
                                                ls_error *err);
 LS_API ls_variable *ls_value_as_variable(const ls_value *v);
 
 /*
- * What a checkpoint keeps of it: one copy (ON_WRITE) or the aggregate (ON_READ); and
- * back, into every copy (of a sum each gets its part). So values go from any strategy to
- * any other.
+ * What a checkpoint saves: one copy (ON_WRITE) or the aggregate (ON_READ); and how it is
+ * restored, into every copy (each copy of a SUM gets its share). The result does not
+ * depend on the strategy that saved it.
  */
 LS_API LS_MUST_USE ls_status ls_variable_save(ls_variable *v, ls_tensor **out,
                                               ls_error *err);
 LS_API LS_MUST_USE ls_status ls_variable_restore(ls_variable *v, const ls_tensor *value,
                                                  ls_error *err);
 
-/* The present value, outside of any step: yours to release. */
+/* The present value, outside of any step: the caller's to release. */
 LS_API LS_MUST_USE ls_status ls_variable_value(ls_variable *v, ls_tensor **out,
                                                ls_error *err);
 
@@ -123,10 +128,10 @@ LS_API LS_MUST_USE ls_status ls_variable_value(ls_variable *v, ls_tensor **out,
 LS_API LS_MUST_USE ls_status ls_variable_set(ls_variable *v, const ls_tensor *value,
                                              ls_error *err);
 
-/* The present value, as a tensor of the step; open tapes watch it. */
+/* The present value as a tensor of the step; open tapes watch it if it is trainable. */
 LS_API ls_tensor *ls_read(ls_context *c, ls_variable *v);
 
-/* The variable as an operand; see ls_sync_on_read_enter() for where it differs. */
+/* The same, except inside ls_sync_on_read_enter(). */
 LS_API ls_tensor *ls_variable_as_tensor(ls_context *c, ls_variable *v);
 
 /* Assigns and returns the new value. `value` may be sparse in add and sub. */
@@ -136,8 +141,8 @@ LS_API ls_tensor *ls_assign_sub(ls_context *c, ls_variable *v, ls_tensor *delta)
 
 /*
  * The same with any leaf: a literal (which is the same on every replica), a tensor, a
- * distributed value, a variable. `no_read`: returns NULL and does not read the result,
- * which an ON_READ variable without an aggregation refuses.
+ * distributed value, a variable. `no_read`: returns NULL and does not read the new value,
+ * as reading an ON_READ variable without an aggregation is an error.
  */
 typedef enum ls_assign_op { LS_ASSIGN = 0, LS_ASSIGN_ADD, LS_ASSIGN_SUB } ls_assign_op;
 LS_API ls_tensor *ls_variable_assign(ls_context *c, ls_variable *v, ls_assign_op op,
@@ -146,7 +151,8 @@ LS_API ls_tensor *ls_variable_assign(ls_context *c, ls_variable *v, ls_assign_op
 /*
  * Changes the rows `indices` (int32 or int64, any shape) of the first axis by `updates`
  * ([indices..., rest of the shape]) and returns the new value. A row named twice is
- * changed twice, in order; an index outside is LS_INVALID_ARGUMENT and nothing changes.
+ * changed twice, in order. An index out of range is LS_INVALID_ARGUMENT and nothing
+ * changes.
  */
 typedef enum ls_scatter {
     LS_SCATTER_UPDATE,
@@ -161,29 +167,29 @@ LS_API ls_tensor *ls_variable_scatter(ls_context *c, ls_variable *v, ls_scatter_
                                       ls_tensor *indices, ls_tensor *updates);
 
 /*
- * The same without the result, which is a view of the variable and would make the next
- * change copy it whole: rows are changed where they lie, unless somebody holds the value
- * (a tensor that was read from it in this step, or retained).
+ * The same without returning the new value, which is a view of the variable and makes the
+ * next change copy the whole variable. Rows are changed in place, unless a tensor that
+ * was read from the variable in this step, or retained, still uses its memory.
  */
 LS_API void ls_variable_scatter_in_place(ls_context *c, ls_variable *v, ls_scatter_op op,
                                          ls_tensor *indices, ls_tensor *updates);
 
 /*
- * The rows `indices` of the first axis: ls_gather() of ls_read() without holding the
- * value for the rest of the step, so that SGD and Adagrad change these rows where they
- * lie. Its gradient is sparse. Indices outside are an error.
+ * The rows `indices` of the first axis: as ls_gather() of ls_read(), but the variable's
+ * memory is not in use for the rest of the step, so that SGD and Adagrad change these
+ * rows in place. The gradient is sparse. An index out of range is an error.
  */
 LS_API ls_tensor *ls_variable_gather(ls_context *c, ls_variable *v, ls_tensor *indices);
 
-/* As ls_here(), for a call that takes a value. */
+/* As ls_here() of lockstep/context.h, for a call that takes a value. */
 LS_API ls_value *ls_here_value(ls_context *c, ls_value *v, const char *file, int line);
 #define LS_HERE_VALUE(c, v) ls_here_value((c), (v), __FILE__, __LINE__)
 
-/* Gradients of `target` for `n` variables: grads[i] is NULL if v[i] took no part. */
+/* Gradients of `target` for `n` variables; grads[i] is NULL if v[i] took no part. */
 LS_API void ls_variable_gradients(ls_context *c, ls_tape *tape, ls_tensor *target,
                                   ls_variable *const *v, size_t n, ls_tensor **grads);
 
-/* Watches a variable that is not trainable, or on a tape that ignores variables. */
+/* Watches a variable that is not trainable, or with a tape that ignores variables. */
 LS_API void ls_tape_watch_variable(ls_context *c, ls_tape *tape, ls_variable *v);
 
 #ifdef __cplusplus

@@ -1,31 +1,23 @@
-/* Elementwise operations on two operands, and where. */
+/* Cases of elementwise operations on two operands, and of where. */
 #include "op_cases.h"
 
-#define APPLY(name)                                                                      \
-    static void name##_(ls_context *c, const op_entry *e, const op_case *k,              \
-                        ls_tensor *const *in, size_t n, ls_tensor **out)                 \
-    {                                                                                    \
-        (void)e;                                                                         \
-        (void)k;                                                                         \
-        out[0] = ls_##name(c, in[0], n > 1 ? in[1] : NULL);                              \
-    }
-APPLY(add)
-APPLY(sub)
-APPLY(mul)
-APPLY(div)
-APPLY(floordiv)
-APPLY(mod)
-APPLY(pow)
-APPLY(maximum)
-APPLY(minimum)
-APPLY(equal)
-APPLY(not_equal)
-APPLY(less)
-APPLY(less_equal)
-APPLY(greater)
-APPLY(greater_equal)
-APPLY(logical_and)
-APPLY(logical_or)
+OP_APPLY_TWO(add)
+OP_APPLY_TWO(sub)
+OP_APPLY_TWO(mul)
+OP_APPLY_TWO(div)
+OP_APPLY_TWO(floordiv)
+OP_APPLY_TWO(mod)
+OP_APPLY_TWO(pow)
+OP_APPLY_TWO(maximum)
+OP_APPLY_TWO(minimum)
+OP_APPLY_TWO(equal)
+OP_APPLY_TWO(not_equal)
+OP_APPLY_TWO(less)
+OP_APPLY_TWO(less_equal)
+OP_APPLY_TWO(greater)
+OP_APPLY_TWO(greater_equal)
+OP_APPLY_TWO(logical_and)
+OP_APPLY_TWO(logical_or)
 
 static void where_(ls_context *c, const op_entry *e, const op_case *k,
                    ls_tensor *const *in, size_t n, ls_tensor **out)

@@ -1,11 +1,14 @@
-/* What goes wrong: mismatches, lateness, abort, ranks that leave, bad arguments. */
+/*
+ * Failures of communicators: calls that differ, late ranks, abort, ranks that leave, bad
+ * arguments.
+ */
 #include "comm_suite.h"
 
 #include "os/thread.h"
 
 #include <string.h>
 
-/* The line of each side of a mismatch, as the error must name it. */
+/* The lines of the two calls that differ, which the error must name. */
 struct mismatch {
     void (*odd)(ls_comm *comm, ls_error *err, ls_status *st);  // rank 1
     void (*even)(ls_comm *comm, ls_error *err, ls_status *st); // the others
@@ -41,7 +44,7 @@ CALL(gather, (ls_comm_all_gather)(comm, x, 8, LS_F32, NULL, y, err))
 CALL(meet, (ls_comm_barrier)(comm, NULL, err))
 /* clang-format on */
 
-static void uneven(ls_comm *comm, ls_error *err, ls_status *st, size_t last)
+static void gather_uneven(ls_comm *comm, ls_error *err, ls_status *st, size_t last)
 {
     float x[8] = {0}, y[8 * LST_MOST_RANKS] = {0};
     size_t counts[LST_MOST_RANKS] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -55,12 +58,12 @@ static void uneven(ls_comm *comm, ls_error *err, ls_status *st, size_t last)
 
 static void uneven_1(ls_comm *comm, ls_error *err, ls_status *st)
 {
-    uneven(comm, err, st, 1);
+    gather_uneven(comm, err, st, 1);
 }
 
 static void uneven_3(ls_comm *comm, ls_error *err, ls_status *st)
 {
-    uneven(comm, err, st, 3);
+    gather_uneven(comm, err, st, 3);
 }
 
 static void by_tree(ls_comm *comm, ls_error *err, ls_status *st)
@@ -73,8 +76,8 @@ static void by_tree(ls_comm *comm, ls_error *err, ls_status *st)
     *st = (ls_comm_all_reduce)(comm, LS_SUM, x, 8, LS_F32, &o, err);
 }
 
-/* The second call of a group differs: its own lines are named. */
-static void grouped(ls_comm *comm, ls_error *err, ls_status *st, size_t count)
+/* The second call of a batch differs: the error names its lines. */
+static void batch_calls(ls_comm *comm, ls_error *err, ls_status *st, size_t count)
 {
     float x[8] = {0}, y[8] = {0};
 
@@ -87,12 +90,12 @@ static void grouped(ls_comm *comm, ls_error *err, ls_status *st, size_t count)
 
 static void group_8(ls_comm *comm, ls_error *err, ls_status *st)
 {
-    grouped(comm, err, st, 8);
+    batch_calls(comm, err, st, 8);
 }
 
 static void group_5(ls_comm *comm, ls_error *err, ls_status *st)
 {
-    grouped(comm, err, st, 5);
+    batch_calls(comm, err, st, 5);
 }
 
 static const struct mismatch mismatches[] = {
@@ -115,8 +118,8 @@ static const char *const sides[][2] = {
     {"group_5.c:3", "group_8.c:3"}, {"sum_8.c:", "comm_faults.c:"},
 };
 
-/* Every rank gets the same code and both lines; a group broken so stays broken. */
-static void mismatch(lst_rank *me)
+/* Every rank gets the same code and both lines, and the communicator stays broken. */
+static void calls_differ(lst_rank *me)
 {
     const int k = *(const int *)me->arg;
     const struct mismatch *m = &mismatches[k];
@@ -137,7 +140,7 @@ static void mismatch(lst_rank *me)
     }
 }
 
-/* Letters that do not fit: both sides are told both lines. */
+/* A send and a receive that do not match: both ranks get both lines. */
 static void letters_that_do_not_fit(lst_rank *me)
 {
     float x[4] = {0};
@@ -173,7 +176,9 @@ static void another_line_alone_is_no_mismatch(lst_rank *me)
     LST_CHECK(x == (float)me->size);
 }
 
-/* S105: only rank 0 calls. Its deadline passes, it names who did not come. */
+/*
+ * S105: only rank 0 calls. When its deadline passes, the error names the missing ranks.
+ */
 static void only_rank_0_calls(lst_rank *me)
 {
     ls_comm_options o = LS_COMM_OPTIONS_INIT;
@@ -191,7 +196,7 @@ static void only_rank_0_calls(lst_rank *me)
               "rank 1");
 }
 
-/* The same for a letter that nobody takes, under the group's own timeout. */
+/* The same for a send without a receive, under the communicator's own timeout. */
 static void a_letter_nobody_takes(lst_rank *me)
 {
     ls_error err = LS_ERROR_INIT;
@@ -209,7 +214,7 @@ struct late {
     atomic_bool named;
 };
 
-static void hear(ls_log_level level, const char *line, void *user)
+static void count_lines(ls_log_level level, const char *line, void *user)
 {
     struct late *late = user;
 
@@ -228,7 +233,7 @@ static void late_rank(lst_rank *me)
 
     LST_OK(ls_comm_barrier(me->comm, NULL, NULL));
     if (me->rank == 0) {
-        o.timeout_ms = 2010; // who is late is named after two seconds
+        o.timeout_ms = 2010; // late ranks are named after two seconds
         LST_CHECK(ls_comm_all_reduce(me->comm, LS_SUM, &x, 1, LS_F32, &o, NULL) ==
                   LS_DEADLINE_EXCEEDED);
     }
@@ -238,14 +243,14 @@ void lst_comm_lateness(const lst_comm_factory *f)
 {
     struct late late = {.lines = 0};
 
-    ls_log_set(LS_LOG_WARNING, hear, &late);
+    ls_log_set(LS_LOG_WARNING, count_lines, &late);
     lst_run_ranks(f, 2, 0, late_rank, NULL);
     ls_log_set(LS_LOG_WARNING, NULL, NULL);
     LST_CHECK(atomic_load(&late.lines) == 1);
     LST_CHECK(atomic_load(&late.named));
 }
 
-/* Everybody waits for a rank that never calls; another thread aborts. */
+/* All ranks wait for one that never calls; another thread aborts. */
 struct abortion {
     ls_comm *comm;
     atomic_int waiting;
@@ -262,7 +267,7 @@ static void abort_it(void *arg)
     ls_comm_abort(a->comm);
 }
 
-static void aborted(lst_rank *me)
+static void wait_for_abort(lst_rank *me)
 {
     struct abortion *a = me->arg;
     ls_error err = LS_ERROR_INIT;
@@ -280,7 +285,7 @@ static void aborted(lst_rank *me)
     LST_FAILS(ls_comm_barrier(me->comm, NULL, &err), LS_ABORTED, err, "aborted");
 }
 
-/* A rank lets its handle go; whoever needs it later fails and names it. */
+/* A rank releases its handle; later calls that need this rank fail and name it. */
 static void a_rank_leaves(lst_rank *me)
 {
     ls_error err = LS_ERROR_INIT;
@@ -297,7 +302,7 @@ static void a_rank_leaves(lst_rank *me)
     LST_CHECK(err.rank == 1);
 }
 
-/* What the others wait for is not kept from them by a rank that never waits. */
+/* A rank that starts a call and never waits for it does not hold up the others. */
 static void a_rank_leaves_its_works(lst_rank *me)
 {
     ls_comm_work *work = NULL;
@@ -310,7 +315,7 @@ static void a_rank_leaves_its_works(lst_rank *me)
 
         LST_OK(ls_comm_start_all_reduce(me->comm, LS_SUM, x, 5000, LS_F32, NULL, &work,
                                         &err));
-        // The others may have noticed by now that they call something else.
+        // The others may already have failed because their calls differ.
         (void)!ls_comm_start_barrier(me->comm, NULL, &second, &err);
         me->released = true;
         ls_comm_release(me->comm);
@@ -364,7 +369,7 @@ static void bad_arguments(lst_rank *me)
     LST_FAILS(ls_comm_start_barrier(c, NULL, &work, &err), LS_INVALID_ARGUMENT, err,
               "batch of calls");
     LST_OK(ls_comm_group_end(c, NULL, &err));
-    // Nothing was sent, so the group is whole.
+    // Nothing was sent, so the communicator still works.
     LST_OK(ls_comm_all_reduce(c, LS_MAX, x, 4, LS_F32, NULL, &err));
     LST_CHECK(x[3] == 4);
 }
@@ -389,7 +394,7 @@ void lst_comm_faults(const lst_comm_factory *f)
     }
     for (int size = 2; size <= 4; size++) {
         for (int k = 0; k < (int)LSI_COUNT_OF(mismatches); k++) {
-            lst_run_ranks(f, size, 0, mismatch, &k);
+            lst_run_ranks(f, size, 0, calls_differ, &k);
         }
     }
     lst_run_ranks(f, 2, 0, letters_that_do_not_fit, NULL);
@@ -400,7 +405,7 @@ void lst_comm_faults(const lst_comm_factory *f)
     for (int i = 0; i < 20; i++) {
         struct abortion a = {.waiting = 0};
 
-        lst_run_ranks(f, 3, 0, aborted, &a);
+        lst_run_ranks(f, 3, 0, wait_for_abort, &a);
         lst_run_ranks(f, 2 + i % 3, 0, a_rank_leaves, NULL);
         lst_run_ranks(f, 2 + i % 3, 0, a_rank_leaves_its_works, NULL);
     }

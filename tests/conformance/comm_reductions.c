@@ -7,11 +7,11 @@
 #include "tensor/tensor.h"
 
 /*
- * Every operation of every dtype is held against several blocks of the additions; only
- * what is cut into several tasks is longer, and how it is cut depends on bytes alone.
+ * Lengths: several blocks of additions for every operation and dtype; longer ones, which
+ * are cut into several tasks, for few, as the cut depends on bytes alone.
  */
 #if defined(__SANITIZE_THREAD__)
-enum { LONG = 2003, MOST = 2003 }; // every access is looked at: as many meetings
+enum { LONG = 2003, MOST = 2003 }; // under a sanitizer: as many calls
 #else
 enum { LONG = 8009, MOST = 270001 };
 #endif
@@ -21,14 +21,16 @@ static const ls_dtype dtypes[] = {LS_F32, LS_F64, LS_F16, LS_BF16, LS_I8,  LS_I1
 static const char *const algorithms[] = {NULL, "direct", "tree", "hierarchical", "ring"};
 static const size_t counts[] = {0, 1, 37, 1000, LONG};
 
-/* More than two tasks' bytes: elements added as they are, and ones that are widened. */
+/*
+ * More bytes than two tasks: for elements added in their own dtype, and for widened ones.
+ */
 static const struct {
     ls_reduce op;
     ls_dtype dtype;
     size_t count;
 } longest[] = {{LS_SUM, LS_F64, LSI_MIN(MOST, 100003)}, {LS_MEAN, LS_BF16, MOST}};
 
-/* A number of any dtype while it is computed with. */
+/* A number of any dtype, for computation. */
 typedef union number {
     float f;
     double d;
@@ -45,7 +47,7 @@ static bool is_signed(ls_dtype dtype)
     return dtype == LS_I8 || dtype == LS_I16 || dtype == LS_I32 || dtype == LS_I64;
 }
 
-/* Integers are kept as 64 bits with their sign; the bytes of a machine are little. */
+/* Integers are kept in 64 bits with their sign; the machine is little-endian. */
 static uint64_t cut(ls_dtype dtype, uint64_t u)
 {
     const unsigned unused = 64 - 8 * (unsigned)ls_dtype_size(dtype);
@@ -54,7 +56,7 @@ static uint64_t cut(ls_dtype dtype, uint64_t u)
                             : u << unused >> unused;
 }
 
-static number load(ls_dtype dtype, const void *buf, size_t i)
+static number load_number(ls_dtype dtype, const void *buf, size_t i)
 {
     const size_t size = ls_dtype_size(dtype);
     number x = {.u = 0};
@@ -70,7 +72,7 @@ static number load(ls_dtype dtype, const void *buf, size_t i)
     return x;
 }
 
-static void store(ls_dtype dtype, void *buf, size_t i, number x)
+static void store_number(ls_dtype dtype, void *buf, size_t i, number x)
 {
     const size_t size = ls_dtype_size(dtype);
 
@@ -96,7 +98,7 @@ static uint64_t integers(ls_reduce op, bool sign, uint64_t a, uint64_t b)
     }
 }
 
-/* float32 and float64 alike: one function a type. */
+/* One function per type, the same for float32 and float64. */
 #define REALS(name, type)                                                                \
     static type name(ls_reduce op, type a, type b)                                       \
     {                                                                                    \
@@ -139,13 +141,13 @@ static number divide(ls_dtype dtype, number a, int by)
                             : (number){.u = a.u / (uint64_t)by};
 }
 
-/* The tree, word by word: level l adds rank r + 2^l into r. */
-static number tree(ls_reduce op, ls_dtype dtype, void *const *from, int n, size_t i)
+/* The tree as documented: level l adds rank r + 2^l into r. */
+static number tree_sum(ls_reduce op, ls_dtype dtype, void *const *from, int n, size_t i)
 {
     number part[LST_MOST_RANKS];
 
     for (int r = 0; r < n; r++) {
-        part[r] = load(dtype, from[r], i);
+        part[r] = load_number(dtype, from[r], i);
     }
     for (int reach = 1; reach < n; reach *= 2) {
         for (int r = 0; r + reach < n; r += 2 * reach) {
@@ -157,30 +159,30 @@ static number tree(ls_reduce op, ls_dtype dtype, void *const *from, int n, size_
 
 /* The ring of one subdivision: chunk c is added by rank c, c+1, ..., rounded each time.
  */
-static number ring(ls_reduce op, ls_dtype dtype, void *const *from, int n, size_t i,
-                   size_t total)
+static number ring_sum(ls_reduce op, ls_dtype dtype, void *const *from, int n, size_t i,
+                       size_t total)
 {
     const size_t even = total / (size_t)n + (total % (size_t)n != 0);
     const size_t grain = 64 / ls_dtype_size(dtype);
     const size_t chunk = (even + grain - 1) / grain * grain;
     const int first = (int)(i / chunk);
-    number sum = load(dtype, from[first], i);
+    number sum = load_number(dtype, from[first], i);
 
     for (int k = 1; k < n; k++) {
         unsigned char rounded[8];
 
-        sum = combine(op, dtype, load(dtype, from[(first + k) % n], i), sum);
+        sum = combine(op, dtype, load_number(dtype, from[(first + k) % n], i), sum);
         if (op == LS_MEAN && k + 1 == n) {
             sum = divide(dtype, sum, n);
         }
-        store(dtype, rounded, 0, sum);
-        sum = load(dtype, rounded, 0);
+        store_number(dtype, rounded, 0, sum);
+        sum = load_number(dtype, rounded, 0);
     }
     return sum;
 }
 
-/* Numbers of very different size, so that another order of additions shows. */
-static void fill(ls_dtype dtype, void *buf, size_t count, uint64_t seed)
+/* Numbers of very different size, so that another order of additions gives other bits. */
+static void fill_numbers(ls_dtype dtype, void *buf, size_t count, uint64_t seed)
 {
     for (size_t i = 0; i < count; i++) {
         const float x = lst_random_f32(&seed, -2.0f, 2.0f);
@@ -194,29 +196,30 @@ static void fill(ls_dtype dtype, void *buf, size_t count, uint64_t seed)
         } else {
             v.u = lst_random(&seed);
         }
-        store(dtype, buf, i, v);
+        store_number(dtype, buf, i, v);
     }
 }
 
-/* What all ranks of one run share. */
+/* What all ranks of a run share. */
 struct table {
     void *from[LST_MOST_RANKS];
     void *want[2]; // the tree's bits, the ring's bits
 };
 
-static void reference(const lst_rank *me, ls_reduce op, ls_dtype dtype, size_t total)
+static void make_reference(const lst_rank *me, ls_reduce op, ls_dtype dtype, size_t total)
 {
     struct table *t = me->arg;
 
-    // Each rank makes its part: it is the slowest of all that happens here.
+    // Each rank computes a part of the reference, which is the slowest part of the test.
     for (size_t i = (size_t)me->rank; i < total; i += (size_t)me->size) {
-        store(dtype, t->want[0], i, tree(op, dtype, t->from, me->size, i));
-        store(dtype, t->want[1], i, ring(op, dtype, t->from, me->size, i, total));
+        store_number(dtype, t->want[0], i, tree_sum(op, dtype, t->from, me->size, i));
+        store_number(dtype, t->want[1], i,
+                     ring_sum(op, dtype, t->from, me->size, i, total));
     }
     LST_OK(ls_comm_barrier(me->comm, NULL, NULL));
 }
 
-static ls_comm_options named(const char *algorithm)
+static ls_comm_options with_algorithm(const char *algorithm)
 {
     ls_comm_options o = LS_COMM_OPTIONS_INIT;
 
@@ -235,7 +238,7 @@ static void all_reduce(const lst_rank *me, ls_reduce op, ls_dtype dtype, size_t 
 {
     const struct table *t = me->arg;
     const size_t bytes = count * ls_dtype_size(dtype);
-    const ls_comm_options o = named(algorithm);
+    const ls_comm_options o = with_algorithm(algorithm);
     ls_error err = LS_ERROR_INIT;
 
     for (int run = 0; run < 2; run++) { // the same bits again
@@ -248,13 +251,13 @@ static void all_reduce(const lst_rank *me, ls_reduce op, ls_dtype dtype, size_t 
     }
 }
 
-/* The root gets the sum, the others keep what they have. */
-static void reduce(const lst_rank *me, ls_reduce op, ls_dtype dtype, size_t count,
-                   const char *algorithm, void *buf)
+/* The root gets the sum, the buffers of the others do not change. */
+static void reduce_to_root(const lst_rank *me, ls_reduce op, ls_dtype dtype, size_t count,
+                           const char *algorithm, void *buf)
 {
     const struct table *t = me->arg;
     const size_t bytes = count * ls_dtype_size(dtype);
-    const ls_comm_options o = named(algorithm);
+    const ls_comm_options o = with_algorithm(algorithm);
     const int root = (int)((count + (size_t)op) % (size_t)me->size);
     const void *want =
         me->rank == root ? t->want[is_ring(algorithm, me->size)] : t->from[me->rank];
@@ -267,13 +270,13 @@ static void reduce(const lst_rank *me, ls_reduce op, ls_dtype dtype, size_t coun
     LST_CHECK(bytes == 0 || memcmp(buf, want, bytes) == 0);
 }
 
-/* `count` elements a rank of a sum of size * count. */
+/* Each rank gets `count` elements of a sum of size * count. */
 static void reduce_scatter(const lst_rank *me, ls_reduce op, ls_dtype dtype, size_t count,
                            const char *algorithm, void *buf)
 {
     const struct table *t = me->arg;
     const size_t bytes = count * ls_dtype_size(dtype);
-    const ls_comm_options o = named(algorithm);
+    const ls_comm_options o = with_algorithm(algorithm);
     const char *want = t->want[is_ring(algorithm, me->size)];
     ls_error err = LS_ERROR_INIT;
 
@@ -287,25 +290,25 @@ static void every_algorithm(const lst_rank *me, ls_reduce op, ls_dtype dtype,
 {
     const size_t each = count / (size_t)me->size;
 
-    reference(me, op, dtype, count);
+    make_reference(me, op, dtype, count);
     for (size_t a = 0; a < LSI_COUNT_OF(algorithms); a++) {
         all_reduce(me, op, dtype, count, algorithms[a], buf);
-        reduce(me, op, dtype, count, algorithms[a], buf);
+        reduce_to_root(me, op, dtype, count, algorithms[a], buf);
     }
-    LST_OK(ls_comm_barrier(me->comm, NULL, NULL)); // the reference is made anew
-    reference(me, op, dtype, each * (size_t)me->size);
+    LST_OK(ls_comm_barrier(me->comm, NULL, NULL)); // the reference is computed again
+    make_reference(me, op, dtype, each * (size_t)me->size);
     for (size_t a = 0; a < LSI_COUNT_OF(algorithms); a++) {
         reduce_scatter(me, op, dtype, each, algorithms[a], buf);
     }
     LST_OK(ls_comm_barrier(me->comm, NULL, NULL));
 }
 
-/* What this rank adds in from now on. */
-static void give(const lst_rank *me, ls_dtype dtype, size_t count)
+/* Fills this rank's input. */
+static void refill_input(const lst_rank *me, ls_dtype dtype, size_t count)
 {
     struct table *t = me->arg;
 
-    fill(dtype, t->from[me->rank], count, 77 + (uint64_t)me->rank);
+    fill_numbers(dtype, t->from[me->rank], count, 77 + (uint64_t)me->rank);
     LST_OK(ls_comm_barrier(me->comm, NULL, NULL));
 }
 
@@ -314,7 +317,7 @@ static void reduce_everything(lst_rank *me)
     void *buf = malloc(MOST * sizeof(uint64_t));
 
     for (size_t d = 0; d < LSI_COUNT_OF(dtypes); d++) {
-        give(me, dtypes[d], LONG);
+        refill_input(me, dtypes[d], LONG);
         for (int op = LS_SUM; op <= LS_PROD; op++) {
             for (size_t c = 0; c < LSI_COUNT_OF(counts); c++) {
                 every_algorithm(me, (ls_reduce)op, dtypes[d], counts[c], buf);
@@ -322,7 +325,7 @@ static void reduce_everything(lst_rank *me)
         }
     }
     for (size_t i = 0; i < LSI_COUNT_OF(longest); i++) {
-        give(me, longest[i].dtype, longest[i].count);
+        refill_input(me, longest[i].dtype, longest[i].count);
         every_algorithm(me, longest[i].op, longest[i].dtype, longest[i].count, buf);
     }
     free(buf);

@@ -1,3 +1,4 @@
+/* Runs a function on every rank of a group, each rank on a thread of its own. */
 #include "comm_suite.h"
 
 #include "os/thread.h"
@@ -8,7 +9,7 @@ struct member {
     lsi_thread thread;
 };
 
-static void enter(void *arg)
+static void run_rank(void *arg)
 {
     struct member *m = arg;
 
@@ -31,8 +32,8 @@ void lst_run_ranks(const lst_comm_factory *f, int size, int64_t timeout_ms,
             .fn = fn};
     }
     for (int r = 0; r < size; r++) {
-        LST_OK(
-            lsi_thread_start(&members[r].thread, enter, &members[r], &err, "rank-%d", r));
+        LST_OK(lsi_thread_start(&members[r].thread, run_rank, &members[r], &err,
+                                "rank-%d", r));
     }
     for (int r = 0; r < size; r++) {
         lsi_thread_join(&members[r].thread);

@@ -1,6 +1,6 @@
 /*
- * One suite for every communicator: a backend gives a factory, the suite says what must
- * be true of its groups. Ranks are threads of the test.
+ * The conformance suite of communicators: a backend provides a factory, and the suite
+ * checks its groups. Ranks are threads of the test.
  */
 #ifndef LST_COMM_SUITE_H
 #define LST_COMM_SUITE_H
@@ -17,7 +17,7 @@ typedef struct lst_comm_factory {
     ls_status (*make)(int ranks, int64_t timeout_ms, ls_comm **out, ls_error *err);
 } lst_comm_factory;
 
-/* What a rank's thread is given. */
+/* The argument of a rank's thread. */
 typedef struct lst_rank {
     const lst_comm_factory *factory;
     ls_comm *comm;
@@ -28,19 +28,19 @@ typedef struct lst_rank {
 
 typedef void (*lst_rank_fn)(lst_rank *me);
 
-/* Runs fn on a fresh group, a thread a rank, and releases the group. */
+/* Runs `fn` on a new group, one thread per rank, and releases the group. */
 void lst_run_ranks(const lst_comm_factory *f, int size, int64_t timeout_ms,
                    lst_rank_fn fn, void *arg);
 
-/* The same for every size that the factory has. */
+/* The same for every group size up to the factory's largest. */
 void lst_run_sizes(const lst_comm_factory *f, lst_rank_fn fn, void *arg);
 
 /* The parts of the suite. */
 void lst_comm_reductions(const lst_comm_factory *f);
-void lst_comm_moves(const lst_comm_factory *f);
-void lst_comm_works(const lst_comm_factory *f);
+void lst_comm_data_movement(const lst_comm_factory *f);
+void lst_comm_nonblocking(const lst_comm_factory *f);
 void lst_comm_faults(const lst_comm_factory *f);
 
-/* Who is late is named, once. Takes two seconds; of at least two ranks. */
+/* Late ranks are named in the log, once. Takes two seconds; needs at least two ranks. */
 void lst_comm_lateness(const lst_comm_factory *f);
 #endif

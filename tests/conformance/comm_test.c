@@ -1,4 +1,7 @@
-/* The communicators of one process, held against the suite. */
+/*
+ * Runs the conformance suite on the communicators of one process: self, local, and local
+ * without spinning.
+ */
 #include "comm_suite.h"
 
 #include "os/thread.h"
@@ -39,12 +42,12 @@ LST_TEST(self_reduces_as_the_reference)
 
 LST_TEST(self_moves_what_it_is_given)
 {
-    lst_comm_moves(&self);
+    lst_comm_data_movement(&self);
 }
 
 LST_TEST(self_ends_started_works)
 {
-    lst_comm_works(&self);
+    lst_comm_nonblocking(&self);
 }
 
 LST_TEST(self_refuses_what_makes_no_sense)
@@ -59,12 +62,12 @@ LST_TEST(threads_reduce_to_the_bits_of_the_tree)
 
 LST_TEST(threads_move_what_they_are_given)
 {
-    lst_comm_moves(&local);
+    lst_comm_data_movement(&local);
 }
 
 LST_TEST(threads_end_started_works_in_any_order)
 {
-    lst_comm_works(&local);
+    lst_comm_nonblocking(&local);
 }
 
 LST_TEST(threads_fail_together_and_say_why)
@@ -79,8 +82,8 @@ LST_TEST(threads_name_who_is_late_once)
 
 LST_TEST(threads_that_sleep_are_woken)
 {
-    lst_comm_moves(&sleepy);
-    lst_comm_works(&sleepy);
+    lst_comm_data_movement(&sleepy);
+    lst_comm_nonblocking(&sleepy);
     lst_comm_faults(&sleepy);
 }
 
@@ -91,8 +94,8 @@ struct pair {
     lsi_thread thread;
 };
 
-/* Everything that allocates on the way: works, groups, counts, partial sums, splits. */
-static ls_status use(ls_comm *comm, ls_error *err)
+/* Every call that allocates: works, batches, counts, partial sums, splits. */
+static ls_status call_everything(ls_comm *comm, ls_error *err)
 {
     ls_comm_options tree = LS_COMM_OPTIONS_INIT;
     const size_t counts[4] = {1, 2, 3, 4};
@@ -134,7 +137,7 @@ static void use_one(void *arg)
 {
     struct pair *p = arg;
 
-    p->st = use(p->comm, &p->err);
+    p->st = call_everything(p->comm, &p->err);
 }
 
 static ls_status four_threads(ls_error *err)
@@ -173,7 +176,7 @@ static ls_status one_alone(ls_error *err)
 
     LST_CHECK((st == LS_OK) == (comm != NULL));
     if (st == LS_OK) {
-        st = use(comm, err);
+        st = call_everything(comm, err);
     }
     ls_comm_release(comm);
     return st;

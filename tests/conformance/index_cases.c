@@ -1,4 +1,4 @@
-/* Rows found by number, and random numbers. */
+/* Cases of operations that take rows by index, and of random numbers. */
 #include "op_cases.h"
 
 #include <math.h>

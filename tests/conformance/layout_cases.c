@@ -1,4 +1,4 @@
-/* Operations on shapes. */
+/* Cases of operations on shapes. */
 #include "op_cases.h"
 
 /* p: the number of sizes, the sizes. */

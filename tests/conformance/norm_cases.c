@@ -1,16 +1,8 @@
-/* Softmax, normalisation, losses. f: epsilon. */
+/* Cases of softmax, normalisation and losses. f: epsilon. */
 #include "op_cases.h"
 
-#define APPLY(name)                                                                      \
-    static void name##_(ls_context *c, const op_entry *e, const op_case *k,              \
-                        ls_tensor *const *in, size_t n, ls_tensor **out)                 \
-    {                                                                                    \
-        (void)e;                                                                         \
-        (void)k;                                                                         \
-        out[0] = ls_##name(c, in[0], n > 1 ? in[1] : NULL);                              \
-    }
-APPLY(sigmoid_cross_entropy)
-APPLY(mean_squared_error)
+OP_APPLY_TWO(sigmoid_cross_entropy)
+OP_APPLY_TWO(mean_squared_error)
 
 static void softmax_(ls_context *c, const op_entry *e, const op_case *k,
                      ls_tensor *const *in, size_t n, ls_tensor **out)

@@ -1,3 +1,4 @@
+/* What the families of the catalogue share, and finding an operation in it. */
 #include "op_cases.h"
 
 void op_by_row(ls_context *c, const op_entry *e, const op_case *k, ls_tensor *const *in,
@@ -5,6 +6,22 @@ void op_by_row(ls_context *c, const op_entry *e, const op_case *k, ls_tensor *co
 {
     (void)k;
     ls_op_apply(c, lsi_op_table[e->op], in, n, NULL, 0, out);
+}
+
+double op_epsilon(ls_dtype dtype)
+{
+    switch (dtype) {
+    case LS_F32:
+        return 1.1920929e-7;
+    case LS_F64:
+        return 2.220446049250313e-16;
+    case LS_F16:
+        return 9.765625e-4;
+    case LS_BF16:
+        return 7.8125e-3;
+    default:
+        return 0; // integers and bools: exact
+    }
 }
 
 static const op_entry *find_in(const op_entry *list, size_t n, lsi_op_id op)

@@ -1,6 +1,6 @@
 /*
- * The catalogue: what is known to be true of each operation, as data. op_table_test.c
- * walks the operation table with it and fails for a row that lacks a kind of case.
+ * The catalogue: test cases for each operation, as data. op_table_test.c runs them for
+ * every row of the operation table and fails for a row that lacks a kind of case.
  */
 #ifndef LST_OP_CASES_H
 #define LST_OP_CASES_H
@@ -48,7 +48,9 @@ typedef enum op_tolerance { EXACT, ELEMENT, SUM, CANCEL } op_tolerance;
 
 typedef struct op_entry op_entry;
 
-/* Runs the operation by its front door, or by its row; sets the outputs it can see. */
+/*
+ * Runs the operation by its public function or by its row; sets the outputs it returns.
+ */
 typedef void (*op_apply)(ls_context *c, const op_entry *e, const op_case *k,
                          ls_tensor *const *in, size_t n, ls_tensor **out);
 
@@ -66,6 +68,19 @@ struct op_entry {
 /* Applies the row `e->op` without attributes. */
 void op_by_row(ls_context *c, const op_entry *e, const op_case *k, ls_tensor *const *in,
                size_t n, ls_tensor **out);
+
+/* Defines name_(), which applies the public function of an operation on two operands. */
+#define OP_APPLY_TWO(name)                                                               \
+    static void name##_(ls_context *c, const op_entry *e, const op_case *k,              \
+                        ls_tensor *const *in, size_t n, ls_tensor **out)                 \
+    {                                                                                    \
+        (void)e;                                                                         \
+        (void)k;                                                                         \
+        out[0] = ls_##name(c, in[0], n > 1 ? in[1] : NULL);                              \
+    }
+
+/* The distance from 1 to the next larger number of a floating dtype; 0 for the others. */
+double op_epsilon(ls_dtype dtype);
 
 /* The families' lists. */
 extern const op_entry op_entries_unary[], op_entries_binary[], op_entries_reduce[],

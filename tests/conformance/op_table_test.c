@@ -1,7 +1,7 @@
 /*
- * Walks the operation table: every row has a test of its shape rule, agrees with its fast
- * kernels, has the gradient that differences show, and refuses what it cannot take. A
- * row without one of these fails the suite; the catalogue is in op_cases.h.
+ * Tests every row of the operation table: its shape rule, that fast kernels agree with
+ * the reference, its gradient against finite differences, and that it rejects bad
+ * arguments. A row without one of these fails the suite; the catalogue is in op_cases.h.
  */
 #include "grad/gradient_check.h"
 #include "ls_test.h"
@@ -27,7 +27,7 @@ static size_t count(const op_entry *e, op_kind kind)
     return n;
 }
 
-/* A failed check that says for which operation and inputs. */
+/* Reports a failed check with its operation and inputs. */
 static void complain(const op_entry *e, const op_case *k, const char *fmt, ...)
     LS_PRINTF(3, 4);
 static void complain(const op_entry *e, const op_case *k, const char *fmt, ...)
@@ -48,7 +48,7 @@ static size_t outputs_of(const op_entry *e)
     return e->outputs == 0 ? 1 : (size_t)e->outputs;
 }
 
-/* What a row lacks; NULL: nothing. */
+/* The kind of case that a row lacks; NULL: none. */
 static const char *lacking(const ls_op *row, const op_entry *e)
 {
     if (row == NULL || row->shape == NULL) {
@@ -69,7 +69,7 @@ static const char *lacking(const ls_op *row, const op_entry *e)
     if ((count(e, OP_GRADIENT) == 0) != e->no_gradient) {
         return "a test of its gradient, or the mark that it has none";
     }
-    // The mark and the row must agree, or the mark would hide a missing gradient.
+    // The mark must agree with the row: otherwise it would hide a missing gradient.
     return (row->gradient == NULL) == e->no_gradient ? NULL
                                                      : "the gradient it should have";
 }
@@ -137,13 +137,52 @@ static ls_runtime *reference_runtime(void)
     return rt;
 }
 
-static void check_shape(const op_entry *e, const op_case *k, ls_context *c,
+/*
+ * Runs all cases of `kind` on one device and checks each with its context, the line of
+ * the call and the outputs.
+ */
+static void run_cases(op_kind kind,
+                      void (*check)(const op_entry *e, const op_case *k, ls_context *c,
+                                    int line, ls_tensor *const *out))
+{
+    ls_runtime *rt = runtime_of(NULL, 1);
+    ls_device *dev = ls_runtime_device(rt, 0);
+    ls_context *c = NULL;
+    ls_error err = LS_ERROR_INIT;
+    uint64_t random = 1;
+
+    LST_OK(ls_context_open(dev, NULL, &c, &err));
+    for (int op = 1; op < LSI_OP_COUNT; op++) {
+        const op_entry *e = op_find((lsi_op_id)op);
+
+        for (const op_case *k = e == NULL ? NULL : e->cases;
+             k != NULL && k->kind != OP_NO_MORE; k++) {
+            ls_tensor *in[SIG_MOST] = {NULL}, *out[LSI_MAX_OUTPUTS] = {NULL};
+            size_t n = 0;
+
+            if (k->kind != kind ||
+                !make_inputs(e, k, NULL, LS_F32, dev, &random, in, &n)) {
+                continue;
+            }
+            const int line = __LINE__ + 1;
+            e->apply(LS_HERE(c), e, k, in, n, out);
+            check(e, k, c, line, out);
+            (void)!ls_context_finish(c, NULL);
+            release_all(in, n);
+        }
+    }
+    ls_context_close(c);
+    ls_runtime_release(rt);
+}
+
+static void check_shape(const op_entry *e, const op_case *k, ls_context *c, int line,
                         ls_tensor *const *out)
 {
     sig_input want[SIG_MOST];
     const int n = sig_parse(k->out, NULL, LS_F32, want);
     ls_error err = LS_ERROR_INIT;
 
+    (void)line;
     if (ls_context_status(c, &err) != LS_OK) {
         complain(e, k, "fails: %s", err.message);
         return;
@@ -164,52 +203,10 @@ static void check_shape(const op_entry *e, const op_case *k, ls_context *c,
 
 LST_TEST(shape_rules_give_the_dtypes_and_shapes_of_tensorflow)
 {
-    ls_runtime *rt = runtime_of(NULL, 1);
-    ls_device *dev = ls_runtime_device(rt, 0);
-    ls_context *c = NULL;
-    ls_error err = LS_ERROR_INIT;
-    uint64_t random = 1;
-
-    LST_OK(ls_context_open(dev, NULL, &c, &err));
-    for (int op = 1; op < LSI_OP_COUNT; op++) {
-        const op_entry *e = op_find((lsi_op_id)op);
-
-        for (const op_case *k = e == NULL ? NULL : e->cases;
-             k != NULL && k->kind != OP_NO_MORE; k++) {
-            ls_tensor *in[SIG_MOST] = {NULL}, *out[LSI_MAX_OUTPUTS] = {NULL};
-            size_t n = 0;
-
-            if (k->kind != OP_SHAPE ||
-                !make_inputs(e, k, NULL, LS_F32, dev, &random, in, &n)) {
-                continue;
-            }
-            e->apply(LS_HERE(c), e, k, in, n, out);
-            check_shape(e, k, c, out);
-            (void)!ls_context_finish(c, NULL);
-            release_all(in, n);
-        }
-    }
-    ls_context_close(c);
-    ls_runtime_release(rt);
+    run_cases(OP_SHAPE, check_shape);
 }
 
 /* ---- reference and fast kernels ---- */
-
-static double epsilon_of(ls_dtype dtype)
-{
-    switch (dtype) {
-    case LS_F32:
-        return 1.1920929e-7;
-    case LS_F64:
-        return 2.220446049250313e-16;
-    case LS_F16:
-        return 9.765625e-4;
-    case LS_BF16:
-        return 7.8125e-3;
-    default:
-        return 0; // integers and bools: exact
-    }
-}
 
 static double largest(const ls_tensor *t)
 {
@@ -224,13 +221,13 @@ static double largest(const ls_tensor *t)
 }
 
 /*
- * Bits may differ only where a tolerance says so. Numbers below the smallest normal one
- * may be flushed: float32 arithmetic of other libraries does so, too.
+ * Bits may differ only where a tolerance is given. Numbers below the smallest normal one
+ * may be flushed to zero, as float32 arithmetic of other libraries does.
  */
 static void check_equal(const op_entry *e, const op_case *k, const char *where,
                         const ls_tensor *ref, const ls_tensor *fast)
 {
-    const double eps = epsilon_of((ls_dtype)ref->dtype);
+    const double eps = op_epsilon((ls_dtype)ref->dtype);
     const double rtol = e->tolerance == ELEMENT ? 16 * eps : 0;
     double atol = rtol;
 
@@ -256,7 +253,9 @@ struct pair {
     char where[60];
 };
 
-/* oneDNN goes first where it is used: our own kernels are compared without it. */
+/*
+ * oneDNN takes precedence where it is used, so our own kernels are compared without it.
+ */
 static void open_pair(struct pair *p, const char *isa, int threads, bool dnnl)
 {
     ls_error err = LS_ERROR_INIT;
@@ -342,7 +341,7 @@ LST_TEST(fast_kernels_agree_with_the_reference_at_every_instruction_set)
     }
 }
 
-/* Whether or not it would be chosen; without its module this compares ours once more. */
+/* Compares oneDNN's kernels too; without its module this compares ours once more. */
 LST_TEST(onednn_agrees_with_the_reference_where_it_is_used)
 {
     for (int threads = 1; threads <= 2; threads++) {
@@ -436,7 +435,7 @@ static void check_failure(const op_entry *e, const op_case *k, ls_context *c, in
         complain(e, k, "the message \"%s\" does not begin with the name", err.message);
     }
     if (err.file == NULL || strcmp(err.file, __FILE__) != 0 || err.line != line) {
-        complain(e, k, "the place is %s:%d", err.file == NULL ? "?" : err.file, err.line);
+        complain(e, k, "the site is %s:%d", err.file == NULL ? "?" : err.file, err.line);
     }
     if (out[0] != NULL) {
         complain(e, k, "an output is there after the failure");
@@ -445,34 +444,7 @@ static void check_failure(const op_entry *e, const op_case *k, ls_context *c, in
 
 LST_TEST(bad_arguments_are_named_with_their_operation_and_place)
 {
-    ls_runtime *rt = runtime_of(NULL, 1);
-    ls_device *dev = ls_runtime_device(rt, 0);
-    ls_context *c = NULL;
-    ls_error err = LS_ERROR_INIT;
-    uint64_t random = 1;
-
-    LST_OK(ls_context_open(dev, NULL, &c, &err));
-    for (int op = 1; op < LSI_OP_COUNT; op++) {
-        const op_entry *e = op_find((lsi_op_id)op);
-
-        for (const op_case *k = e == NULL ? NULL : e->cases;
-             k != NULL && k->kind != OP_NO_MORE; k++) {
-            ls_tensor *in[SIG_MOST] = {NULL}, *out[LSI_MAX_OUTPUTS] = {NULL};
-            size_t n = 0;
-
-            if (k->kind != OP_BAD ||
-                !make_inputs(e, k, NULL, LS_F32, dev, &random, in, &n)) {
-                continue;
-            }
-            const int line = __LINE__ + 1;
-            e->apply(LS_HERE(c), e, k, in, n, out);
-            check_failure(e, k, c, line, out);
-            (void)!ls_context_finish(c, NULL);
-            release_all(in, n);
-        }
-    }
-    ls_context_close(c);
-    ls_runtime_release(rt);
+    run_cases(OP_BAD, check_failure);
 }
 
 LST_MAIN(LST_CASE(every_row_has_a_test_of_each_kind),

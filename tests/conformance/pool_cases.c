@@ -1,4 +1,7 @@
-/* Pooling. p: window, strides, padding, relu; gradients: rows, columns of the image. */
+/*
+ * Cases of image pooling. p: window, strides, padding, relu; gradients: rows, columns of
+ * the image.
+ */
 #include "op_cases.h"
 
 static lsi_pool_attrs pool_attrs(const op_case *k, const int64_t *image)
@@ -71,7 +74,10 @@ static void max_pool2d_grad_(ls_context *c, const op_entry *e, const op_case *k,
                 out);
 }
 
-/* Inputs x, h: pools x first; takes of h what x's maxima stand at. */
+/*
+ * Inputs x, h: pools x first, then takes the elements of h at the positions of x's
+ * maxima.
+ */
 static void max_pool2d_grad_grad_(ls_context *c, const op_entry *e, const op_case *k,
                                   ls_tensor *const *in, size_t n, ls_tensor **out)
 {

@@ -1,4 +1,4 @@
-/* Matrix products, convolutions, attention. */
+/* Cases of matrix products, convolutions and attention. */
 #include "op_cases.h"
 
 #include <math.h>
@@ -109,7 +109,7 @@ static void attention_(ls_context *c, const op_entry *e, const op_case *k,
 
 /*
  * Inputs q, k, v, g, or qkv, g: the result and its sums are computed first, as in a step.
- * A bad case is handed to the row as it is.
+ * A bad case is passed to the row unchanged.
  */
 static void attention_grad_(ls_context *c, const op_entry *e, const op_case *k,
                             ls_tensor *const *in, size_t n, ls_tensor **out)

@@ -1,4 +1,4 @@
-/* Reductions. p: keepdims, the number of axes (0: all), the axes. */
+/* Cases of reductions. p: keepdims, the number of axes (0: all), the axes. */
 #include "op_cases.h"
 
 #define APPLY(name)                                                                      \
@@ -46,7 +46,9 @@ static void argmin_(ls_context *c, const op_entry *e, const op_case *k,
     {SHAPE(t "[2,3,4]", t "[3]"), .p = {0, 2, 0, -1}}, {SHAPE(t "[]", t "[]")},          \
     {SHAPE(t "[0,3]", t "[0]"), .p = {0, 1, 1}}
 
-/* Small letters only where a reduction of nothing has a meaning. */
+/*
+ * Small letters (sizes that may be 0) only where a reduction of no elements is defined.
+ */
 #define COMPARISONS(t, n, m, k)                                                          \
     {COMPARE(t "[" n "]")}, {COMPARE(t "[" n "," m "]"), .p = {0, 1, 0}},                \
     {COMPARE(t "[" n "," m "]"), .p = {0, 1, 1}},                                        \

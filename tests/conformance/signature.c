@@ -1,3 +1,4 @@
+/* Reads input lines and makes the tensors that they describe: see signature.h. */
 #include "signature.h"
 
 #include "ls_test.h"
@@ -181,7 +182,7 @@ static double value_of(const sig_input *in, int64_t i, uint64_t *random)
     return in->lo + (in->hi - in->lo) * part;
 }
 
-static void put(void *to, ls_dtype dtype, int64_t i, double v)
+static void store_element(void *to, ls_dtype dtype, int64_t i, double v)
 {
     switch (dtype) {
     case LS_F32:
@@ -234,7 +235,7 @@ ls_tensor *sig_tensor(ls_device *dev, const sig_input *in, uint64_t *random)
     void *data = lsi_alloc((size_t)count + 1, ls_dtype_size(in->dtype));
 
     for (int64_t i = 0; data != NULL && i < count; i++) {
-        put(data, in->dtype, i, value_of(in, i, random));
+        store_element(data, in->dtype, i, value_of(in, i, random));
     }
     LST_CHECK(data != NULL);
     if (data != NULL) {

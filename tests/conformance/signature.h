@@ -5,10 +5,10 @@
  *
  * A dtype and the sizes of its axes. "f" is the floating dtype under test. A small letter
  * is a size drawn at random, which may be 0; a capital one is at least 1; the same letter
- * is the same size everywhere in the line. {lo,hi} says where values lie (a letter: its
- * size), {#lo,hi} that they are whole numbers, so that there are ties; "{!}" takes the
- * values arithmetic stumbles over: infinities, NaN, zeros of both signs, the smallest and
- * the largest numbers. "null" is no tensor at all.
+ * is the same size everywhere in the line. {lo,hi} is the range of the values (a letter:
+ * its size), {#lo,hi} makes them whole numbers, so that there are ties; "{!}" takes
+ * special values: infinities, NaN, zeros of both signs, the smallest and the largest
+ * numbers. "null" is no tensor.
  */
 #ifndef LST_SIGNATURE_H
 #define LST_SIGNATURE_H

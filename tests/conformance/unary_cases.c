@@ -1,4 +1,4 @@
-/* Elementwise operations on one operand, and their one-pass gradients. */
+/* Cases of elementwise operations on one operand, and of their one-pass gradients. */
 #include "op_cases.h"
 
 #include <math.h>
@@ -84,7 +84,9 @@ static void gelu_grad_(ls_context *c, const op_entry *e, const op_case *k,
 
 /* clang-format off */
 
-/* Every floating dtype, all shapes, and the values arithmetic stumbles over. */
+/*
+ * Every floating dtype, all shapes, and special values: infinities, NaN, zeros, extremes.
+ */
 #define FLOATS(range)                                                                    \
     {SHAPE("f32[2,3]" range, "f32[2,3]")}, {SHAPE("f64[0,4]" range, "f64[0,4]")},        \
     {SHAPE("f16[]" range, "f16[]")}, {SHAPE("bf16[5]" range, "bf16[5]")},                \
@@ -97,7 +99,7 @@ static void gelu_grad_(ls_context *c, const op_entry *e, const op_case *k,
     {COMPARE("i32[n]{-9,9}")}, {COMPARE("i64[n]{-9,9}")}, {COMPARE("i8[n]{-9,9}")},      \
     {COMPARE("i16[n]{-9,9}")}
 
-/* (g, y) or (g, x): both alike. */
+/* Inputs (g, y) or (g, x), of one shape. */
 #define PAIRS(range)                                                                     \
     {SHAPE("f32[2,3] f32[2,3]" range, "f32[2,3]")},                                      \
     {SHAPE("f64[0] f64[0]" range, "f64[0]")},                                            \

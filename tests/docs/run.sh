@@ -1,9 +1,9 @@
 #!/bin/bash
-# The documentation's code is code: each block whose fence names a file ("```c step.c") is
-# taken out and compiled with the neighbours of its page. Programs of docs/decisions/ are
-# checked against headers that may be intended only; those of every other page are linked
-# and run, and must print what the block named after them shows ("```text step.txt").
-# Links between pages must lead somewhere.
+# Tests the code and the links of the documentation. Each block whose fence names a file
+# ("```c step.c") is extracted and compiled with the other blocks of its page. Programs of
+# docs/decisions/ are compiled against headers that may be intended only; those of every
+# other page are linked and run, and must print the text of the block named after them
+# ("```text step.txt"). Links to files must be valid.
 #
 #   tests/docs/run.sh build/dev
 set -euo pipefail
@@ -34,7 +34,7 @@ extract() {
         inside && file != "" { print >file }' "$1"
 }
 
-# Relative links of page $1 that lead nowhere.
+# Reports relative links of page $1 whose file does not exist.
 check_links() {
     local link
     while read -r link; do

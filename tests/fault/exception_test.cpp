@@ -1,7 +1,8 @@
 /*
- * Functions that throw. One that is left by an exception ends the process on purpose,
- * whichever replica it runs in and whoever would catch it; one that catches its own and
- * reports it is an error like any other, after which the library goes on.
+ * Callbacks that throw C++ exceptions. An exception that leaves a callback ends the
+ * process on purpose, on any replica and even if the caller would catch it; a callback
+ * that catches its exception and reports it is an error like any other, and the library
+ * works afterwards.
  */
 #include <lockstep/lockstep.h>
 
@@ -76,7 +77,7 @@ ls_value *reports(ls_context *c, ls_value *, void *)
     return nullptr;
 }
 
-/* Runs a function that throws, where somebody would catch it. 0: it went on. */
+/* Runs a function that throws inside a try block. 0: the process continued. */
 int run_caught(int replicas, ls_replica_fn fn)
 {
     const program p = start(replicas);
@@ -123,7 +124,7 @@ int child(int which)
     }
 }
 
-/* What a process of its own does: its status, and what it wrote to stderr. */
+/* Runs a case in a process of its own: its status, and what it wrote to stderr. */
 int watch(int which, std::string &text)
 {
     int ends[2], status = 0;

@@ -1,3 +1,4 @@
+/* A small model: its variables, its batch and one training step. */
 #include "small_model.h"
 
 #include "ls_test.h"

@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What holds for every input; stops the run where it does not. */
+/* A condition that must hold for every input; ends the run if it does not. */
 #define FUZZ_CHECK(cond)                                                                 \
     do {                                                                                 \
         if (!(cond)) {                                                                   \
@@ -41,7 +41,7 @@ static inline const char *fuzz_file(const uint8_t *data, size_t size)
     return fuzz_path;
 }
 
-/* All bytes of a tensor, so that a sanitizer sees which are not there. */
+/* Reads all bytes of a tensor, so that a sanitizer finds bad ones. */
 static inline uint64_t fuzz_sum(const ls_tensor *t)
 {
     const uint8_t *p = ls_tensor_data(t);
@@ -75,7 +75,7 @@ static inline uint64_t fuzz_sum_value(const ls_value *v)
 
 enum { FUZZ_CALLS = 200 }; // some failures come back for ever
 
-/* One call's answer as a number; *over is set at the end. */
+/* The result of one call as a hash; *over is set at the end. */
 static inline uint64_t fuzz_next(ls_iterator *it, bool *over)
 {
     ls_value *v = NULL;
@@ -91,7 +91,7 @@ static inline uint64_t fuzz_next(ls_iterator *it, bool *over)
     return sum * 41 + (uint64_t)st;
 }
 
-/* All answers of the dataset, which is released, as a number. */
+/* All results of the dataset, which is released, as a hash. */
 static inline uint64_t fuzz_all(ls_dataset *d)
 {
     ls_iterator *it = NULL;

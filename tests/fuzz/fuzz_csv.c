@@ -1,6 +1,6 @@
 /*
- * CSV: the first byte chooses the options, the second when the position is saved. Rows of
- * batches must be what the elements are one by one.
+ * Fuzz target for CSV files: the first byte chooses the options, the second when the
+ * position is saved. Rows of batches must be equal to the elements one by one.
  */
 #include "fuzz.h"
 

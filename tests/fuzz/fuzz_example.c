@@ -1,4 +1,7 @@
-/* Serialized Examples: the bytes themselves, and cut in two as a batch. */
+/*
+ * Fuzz target for serialized Examples: the bytes as one record, and cut in two as a
+ * batch.
+ */
 #include "data/file/example_parse.h"
 #include "fuzz.h"
 

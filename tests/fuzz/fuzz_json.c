@@ -1,7 +1,7 @@
 /*
- * What is read as JSON. The first byte says which: a line of the oracle's cases, of which
- * everything that looks like an element is read; a pipeline of `lockstep data plan`; or a
- * file of tensors, whose header is JSON.
+ * Fuzz target for the readers of JSON. The first byte chooses: a line of the oracle's
+ * cases, of which everything that has the form of an element is read; a pipeline of
+ * `lockstep data plan`; or a safetensors file, whose header is JSON.
  */
 #include "fuzz.h"
 
@@ -14,7 +14,7 @@
 
 /* ---- a line of cases ---- */
 
-/* Whatever is read is written so that it reads as the same. */
+/* What was read must be written so that it reads as the same value. */
 static void check_element(json_t *x)
 {
     ls_error err = LS_ERROR_INIT;
@@ -68,9 +68,10 @@ static void read_line(const uint8_t *data, size_t size)
 /* ---- a pipeline to plan ---- */
 
 /*
- * What `plan` calls is ours, by names that tests/fuzz/CMakeLists.txt gives: patterns and
- * names of files are not looked up, for a fuzzer's would lead through the whole system;
- * complaints are made and not printed; and the plan ends when all of it was read.
+ * The functions that `plan` calls are replaced here, by names that
+ * tests/fuzz/CMakeLists.txt sets: file names and patterns are not looked up, because a
+ * fuzzer's could match any file of the system; messages are not printed; and the plan
+ * ends when all of it was read.
  */
 int fuzz_glob(const char *pattern, int flags, int (*fn)(const char *, int),
               glob_t *found);
@@ -128,7 +129,7 @@ int fuzz_failed(const char *command, const char *what, const ls_error *err)
     return CLI_FAILED;
 }
 
-/* What may be planned at all. */
+/* A pipeline that was accepted must have valid numbers. */
 ls_status fuzz_plan_choose(plan *p, ls_error *err)
 {
     FUZZ_CHECK(p->nfiles > 0 && p->batch >= 0 && p->shuffle >= 0 && p->repeat >= -1);

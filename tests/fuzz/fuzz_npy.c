@@ -1,4 +1,4 @@
-/* NumPy's files and IDX: the first byte says which. */
+/* Fuzz target for NumPy's files and IDX: the first byte chooses. */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,7 +1,7 @@
 /*
- * Files of records, lines and fixed lengths. The first byte chooses the format, the
- * second when the position is saved; with `repair` the checksums are made right, so that
- * the lengths behind them are reached.
+ * Fuzz target for files of records, lines and fixed lengths. The first byte chooses the
+ * format, the second when the position is saved; `repair` corrects the checksums, so that
+ * the code behind them is reached.
  */
 #include "data/file/stream.h"
 #include "fuzz.h"
@@ -15,7 +15,7 @@ static void repair(uint8_t *p, size_t len)
 
         lsi_put_le32(p + 8, lsi_crc32c_masked(p, 8));
         if (n > len - 16) {
-            return; // a length that lies stays
+            return; // a wrong length stays
         }
         lsi_put_le32(p + 12 + n, lsi_crc32c_masked(p + 12, (size_t)n));
         p += 16 + n;

@@ -33,7 +33,7 @@ strict=(-std=c11 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Wpedantic -Werror)
 "$cc" "${strict[@]}" consumer/app.c "${flags[@]}" -Wl,-rpath,"$libdir" -o by-pkg-config
 echo "by pkg-config: $(./by-pkg-config)"
 
-# The installed command runs where it stands and finds the installed modules.
+# The installed command runs and finds the installed modules.
 if [ "$("$prefix/bin/lockstep" --version)" != "$(./by-pkg-config)" ]; then
     echo "the command is of another version: $("$prefix/bin/lockstep" --version)"
     exit 1

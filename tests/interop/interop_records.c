@@ -1,6 +1,6 @@
 /*
- * The library's side of tensorflow_records.py: what it reads as text, and files of what
- * it is told.
+ * The library's side of tensorflow_records.py: prints what the library reads, and writes
+ * files from text.
  *
  *   interop_records dump FILE COMPRESSION      a line of hex for each record
  *   interop_records write FILE COMPRESSION     records from lines of hex on stdin
@@ -46,7 +46,7 @@ static size_t from_hex(char *s)
     return n;
 }
 
-static int dump(const char *file, const char *compression, ls_error *err)
+static int dump_records(const char *file, const char *compression, ls_error *err)
 {
     ls_read_options o = LS_READ_OPTIONS_INIT;
     ls_dataset *d;
@@ -86,8 +86,8 @@ static int write_records(const char *file, const char *compression, ls_error *er
     return 0;
 }
 
-/* One feature of a line; returns its status. */
-static ls_status add(ls_example *e, char *line, ls_error *err)
+/* Adds the feature that a line describes. */
+static ls_status add_feature(ls_example *e, char *line, ls_error *err)
 {
     static int64_t ints[VALUES];
     static float floats[VALUES];
@@ -114,7 +114,7 @@ static ls_status add(ls_example *e, char *line, ls_error *err)
     }
 }
 
-/* The lines of stdin, an example after each ".". */
+/* Reads features from stdin; a "." ends an Example. */
 static ls_status make_all(ls_record_writer *w, ls_example *e, ls_error *err)
 {
     static char line[LINE];
@@ -125,13 +125,13 @@ static ls_status make_all(ls_record_writer *w, ls_example *e, ls_error *err)
             st = ls_record_writer_write_example(w, e, err);
             ls_example_clear(e);
         } else {
-            st = add(e, line, err);
+            st = add_feature(e, line, err);
         }
     }
     return st;
 }
 
-static int make(const char *file, ls_error *err)
+static int make_examples(const char *file, ls_error *err)
 {
     ls_record_writer *w = NULL;
     ls_example *e = NULL;
@@ -189,7 +189,7 @@ static void print_value(const char *name, const ls_value *v)
     }
 }
 
-static int parse(const char *file, int64_t batch, ls_error *err)
+static int parse_batches(const char *file, int64_t batch, ls_error *err)
 {
     static const int64_t ints[2] = {7, 8};
     static const float minus = -1;
@@ -238,16 +238,16 @@ int main(int argc, char **argv)
     ls_error error = LS_ERROR_INIT, *err = &error;
 
     if (argc == 4 && strcmp(argv[1], "dump") == 0) {
-        return dump(argv[2], argv[3], err);
+        return dump_records(argv[2], argv[3], err);
     }
     if (argc == 4 && strcmp(argv[1], "write") == 0) {
         return write_records(argv[2], argv[3], err);
     }
     if (argc == 3 && strcmp(argv[1], "make") == 0) {
-        return make(argv[2], err);
+        return make_examples(argv[2], err);
     }
     if (argc == 4 && strcmp(argv[1], "parse") == 0) {
-        return parse(argv[2], strtoll(argv[3], NULL, 10), err);
+        return parse_batches(argv[2], strtoll(argv[3], NULL, 10), err);
     }
     (void)fprintf(stderr, "dump, write, make or parse: see the top of this file\n");
     return 2;

@@ -1,5 +1,4 @@
-/* The actions: what is done with a case's pipeline on one machine, and which there are.
- */
+/* The actions of the suite `input` on one machine, and the table of all actions. */
 #include "input_machine.h"
 
 #include <stdio.h>
@@ -34,7 +33,7 @@ static void close_scene(scene *s)
     input_builder_close(&s->b);
 }
 
-static json_t *describe(const ls_dataset *d)
+static json_t *describe_dataset(const ls_dataset *d)
 {
     const ls_spec *spec = ls_dataset_spec(d);
 
@@ -58,7 +57,7 @@ static json_t *drain_epochs(ls_dataset *d, const json_t *kase)
 {
     const input_limits limits = input_limits_of(kase);
     const int64_t epochs = input_option(kase, "epochs", 1);
-    json_t *answer = describe(d), *all = json_array();
+    json_t *answer = describe_dataset(d), *all = json_array();
 
     for (int64_t i = 0; i < epochs; i++) {
         (void)json_array_append_new(all, drain_dataset(d, &limits));
@@ -105,7 +104,7 @@ static json_t *act_spec(const input_run *r)
         return input_act_distribute(r);
     }
     if (open_scene(&s, r, &answer)) {
-        answer = describe(s.d);
+        answer = describe_dataset(s.d);
     }
     close_scene(&s);
     return answer;
@@ -113,7 +112,7 @@ static json_t *act_spec(const input_run *r)
 
 /* ---- saving ---- */
 
-/* What `take` calls gave, and the position then; NULL: *err says why. */
+/* The results of `take` calls, and the position after them; NULL: *err says why. */
 static json_t *take_and_save(const scene *s, int64_t take, ls_value **state,
                              ls_error *err)
 {
@@ -137,7 +136,7 @@ static json_t *take_and_save(const scene *s, int64_t take, ls_value **state,
     return events;
 }
 
-/* Another iterator, put to the position, and what it gives; NULL: *err says why. */
+/* The results of another iterator, set to the position; NULL: *err says why. */
 static json_t *restore_and_drain(const scene *s, ls_value *state, const json_t *kase,
                                  ls_error *err)
 {
@@ -156,7 +155,9 @@ static json_t *restore_and_drain(const scene *s, ls_value *state, const json_t *
     return events;
 }
 
-/* Builds the pipeline again, as another process would, and goes on. */
+/*
+ * Builds the pipeline again, as another process would, and continues from the position.
+ */
 static json_t *go_on(const input_run *r, ls_value *state, const json_t *before)
 {
     const input_limits limits = input_limits_of(r->kase);

@@ -1,4 +1,4 @@
-/* Bytes in JSON: text where it can be text, else base64. */
+/* Bytes in JSON: as text if they are UTF-8, else in base64. */
 #include "input_machine.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 static const char DIGITS[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-static char *copy(const char *bytes, size_t n)
+static char *copy_bytes(const char *bytes, size_t n)
 {
     char *out = malloc(n + 1);
 
@@ -57,7 +57,7 @@ char *input_bytes(const json_t *x, size_t *n)
         return NULL;
     }
     *n = json_string_length(x);
-    return copy(json_string_value(x), *n);
+    return copy_bytes(json_string_value(x), *n);
 }
 
 static json_t *encode_base64(const unsigned char *p, size_t n)

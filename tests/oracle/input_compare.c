@@ -1,5 +1,8 @@
-/* What a case gave against what its line expects, by the rules of the suite. */
-#include "agree.h"
+/*
+ * Compares the result of a case with what its line expects, by the rules of the suite
+ * `input`.
+ */
+#include "answers_agree.h"
 #include "input_machine.h"
 
 #include <stdarg.h>
@@ -9,17 +12,17 @@
 
 typedef struct judge {
     agree_rule rule;
-    bool workers; /* events are a list a worker */
+    bool workers; /* events are one list per worker */
     bool unordered, empty_tail, end_or_error;
     char *note;
     size_t size;
 } judge;
 
-static bool differ(const judge *j, const json_t *want, const json_t *got, const char *fmt,
-                   ...) LS_PRINTF(4, 5);
+static bool note_difference(const judge *j, const json_t *want, const json_t *got,
+                            const char *fmt, ...) LS_PRINTF(4, 5);
 
-static bool differ(const judge *j, const json_t *want, const json_t *got, const char *fmt,
-                   ...)
+static bool note_difference(const judge *j, const json_t *want, const json_t *got,
+                            const char *fmt, ...)
 {
     char *w = json_dumps(want, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
     char *g =
@@ -49,14 +52,14 @@ static bool is_error(const json_t *event)
     return json_object_get(event, "error") != NULL;
 }
 
-/* Where another worker failed TensorFlow waits for ever; no data is all we promise. */
+/* If another worker failed TensorFlow waits endlessly; we only promise no data. */
 static bool event_agrees(const judge *j, const json_t *want, const json_t *got)
 {
     return is_word(want, "peer") ? is_word(got, "end") || is_error(got)
                                  : agree(&j->rule, want, got);
 }
 
-/* Each event of one list stands in the other, as often; the last ones agree. */
+/* Both lists hold the same events, in any order; the last ones agree. */
 static bool same_events(const judge *j, const json_t *want, const json_t *got)
 {
     const size_t n = json_array_size(want);
@@ -85,20 +88,20 @@ static bool list_agrees(const judge *j, const json_t *want, const json_t *got,
 
     if (j->unordered) {
         return same_events(j, want, got) ||
-               differ(j, want, got, "%s, in any order", where);
+               note_difference(j, want, got, "%s, in any order", where);
     }
     for (size_t i = 0; i < n || i < m; i++) {
         const json_t *w = json_array_get(want, i), *g = json_array_get(got, i);
 
         if (w == NULL || g == NULL || !event_agrees(j, w, g)) {
-            return differ(j, w == NULL ? json_null() : w, g, "%s, worker %zu, event %zu",
-                          where, worker, i);
+            return note_difference(j, w == NULL ? json_null() : w, g,
+                                   "%s, worker %zu, event %zu", where, worker, i);
         }
     }
     return true;
 }
 
-/* Does the step consist of batches without rows only. */
+/* Whether all batches of the step are without rows. */
 static bool is_empty(const json_t *x)
 {
     const json_t *shape = json_object_get(x, "shape");
@@ -129,7 +132,7 @@ static bool is_empty(const json_t *x)
     return true;
 }
 
-/* Takes the empty steps before the end away, where every worker has one. */
+/* Removes the empty steps before the end, if every worker has one. */
 static json_t *without_tail(const json_t *workers)
 {
     json_t *out = json_deep_copy(workers);
@@ -158,7 +161,7 @@ static bool is_invalid_argument(const json_t *event)
                    "INVALID_ARGUMENT");
 }
 
-/* The too-few-files error at once, on every worker. */
+/* Whether every worker failed at once because there are too few files. */
 static bool failed_early(const json_t *workers)
 {
     const size_t n = json_array_size(workers);
@@ -182,7 +185,7 @@ static bool workers_agree(const judge *j, const json_t *want, const json_t *got,
         return true;
     }
     if (!agree) {
-        return differ(j, want, got, "%s", where);
+        return note_difference(j, want, got, "%s", where);
     }
     w = j->empty_tail ? without_tail(want) : json_deep_copy(want);
     g = j->empty_tail ? without_tail(got) : json_deep_copy(got);
@@ -194,7 +197,7 @@ static bool workers_agree(const judge *j, const json_t *want, const json_t *got,
     return agree;
 }
 
-/* One epoch; without workers it is the list of the only one. */
+/* One epoch's events of a worker; without workers there is one list. */
 static bool epoch_agrees(const judge *j, const json_t *want, const json_t *got,
                          const char *where)
 {
@@ -224,15 +227,15 @@ static bool epochs_agree(const judge *j, const json_t *want, const json_t *got)
             return false;
         }
     }
-    return json_array_size(got) == n || differ(j, want, got, "epochs");
+    return json_array_size(got) == n || note_difference(j, want, got, "epochs");
 }
 
 /* ---- errors before the first element ---- */
 
 /*
- * Does a worker begin with a failure that agrees with `error`, and every other one with
- * any, or without data. `ours`: the epoch is what we gave and the error the line's; else
- * the other way round, and nothing may come after.
+ * Whether one worker begins with a failure that agrees with `error`, and every other one
+ * with any failure, or without data. `ours`: the epoch is our result and the error is the
+ * line's; otherwise the reverse, and nothing may follow.
  */
 static bool begins_with(const judge *j, const json_t *epoch, const json_t *error,
                         bool ours)
@@ -258,13 +261,13 @@ static bool begins_with(const judge *j, const json_t *epoch, const json_t *error
     return found;
 }
 
-/* The line's failure came before there was an iterator, ours with its first element. */
+/* TensorFlow failed before there was an iterator, we with its first element. */
 static bool failed_later(const judge *j, const json_t *error, const json_t *got)
 {
     return begins_with(j, json_array_get(json_object_get(got, "epochs"), 0), error, true);
 }
 
-/* The other way round. */
+/* The reverse. */
 static bool failed_sooner(const judge *j, const json_t *want, const json_t *error)
 {
     const json_t *epochs = json_object_get(want, "epochs");
@@ -302,7 +305,7 @@ static bool part_agrees(const judge *j, const char *key, const json_t *want,
         strcmp(key, "next_epoch") == 0) {
         return epoch_agrees(j, want, got, key);
     }
-    return agree(&j->rule, want, got) || differ(j, want, got, "%s", key);
+    return agree(&j->rule, want, got) || note_difference(j, want, got, "%s", key);
 }
 
 bool input_agrees(const json_t *line, const json_t *got, char *note, size_t size)
@@ -326,11 +329,12 @@ bool input_agrees(const json_t *line, const json_t *got, char *note, size_t size
     if (theirs != NULL) {
         return (ours != NULL ? agree_errors(&j.rule, theirs, ours)
                              : failed_later(&j, theirs, got)) ||
-               differ(&j, want, got, "the answer");
+               note_difference(&j, want, got, "the answer");
     }
     if (ours != NULL) {
         return (j.end_or_error && is_invalid_argument(got)) ||
-               failed_sooner(&j, want, ours) || differ(&j, want, got, "the answer");
+               failed_sooner(&j, want, ours) ||
+               note_difference(&j, want, got, "the answer");
     }
     json_object_foreach((json_t *)(uintptr_t)want, key, value)
     {

@@ -1,4 +1,4 @@
-/* What the functions of `map` compute, on the host. */
+/* The functions of `map`, computed on the host. */
 #include "input_map.h"
 
 #include <ctype.h>
@@ -52,8 +52,11 @@ static bool is_real(ls_dtype dtype)
     return dtype == LS_F32 || dtype == LS_F64;
 }
 
-/* Integers wrap around; a sum or product of two float32 is the double's, rounded. */
-static void put(void *to, ls_dtype dtype, int64_t i, int64_t whole, double real)
+/*
+ * Integers wrap around; a sum or product of two float32 is computed in double and
+ * rounded.
+ */
+static void store_number(void *to, ls_dtype dtype, int64_t i, int64_t whole, double real)
 {
     switch (dtype) {
     case LS_F32:
@@ -84,7 +87,7 @@ static int64_t multiply(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-/* The rest has the sign of the divisor. */
+/* The remainder has the sign of the divisor. */
 static int64_t modulo(int64_t a, int64_t b)
 {
     const int64_t rest = a % b;
@@ -101,7 +104,7 @@ static double real_modulo(double a, double b)
 
 /* ---- values ---- */
 
-static ls_value *refuse(ls_context *c, const ls_error *err)
+static ls_value *refuse_value(ls_context *c, const ls_error *err)
 {
     (void)ls_context_fail_with(c, err);
     return NULL;
@@ -117,7 +120,7 @@ static ls_value *value_of(ls_context *c, ls_dtype dtype, ls_shape shape, void *d
     return t == NULL ? NULL : ls_value_of(c, t);
 }
 
-/* Room for the elements of a tensor; never of no bytes. */
+/* Memory for the elements of a tensor; never 0 bytes. */
 static void *room_for(ls_dtype dtype, int64_t n)
 {
     return calloc((size_t)n + 1, ls_dtype_size(dtype));
@@ -139,8 +142,8 @@ ls_value *input_map_truth(ls_context *c, bool x)
 
 enum arithmetic { ADD, MULTIPLY, MODULO };
 
-static ls_value *compute(ls_context *c, const ls_tensor *x, const ls_tensor *y,
-                         enum arithmetic what, int64_t k)
+static ls_value *compute_tensor(ls_context *c, const ls_tensor *x, const ls_tensor *y,
+                                enum arithmetic what, int64_t k)
 {
     const ls_dtype dtype = ls_tensor_dtype(x);
     const int64_t n = ls_tensor_count(x);
@@ -151,11 +154,12 @@ static ls_value *compute(ls_context *c, const ls_tensor *x, const ls_tensor *y,
         const double p = real_at(x, i), q = y == NULL ? (double)k : real_at(y, i);
 
         if (what == MODULO) {
-            put(out, dtype, i, is_real(dtype) ? 0 : modulo(a, b), real_modulo(p, q));
+            store_number(out, dtype, i, is_real(dtype) ? 0 : modulo(a, b),
+                         real_modulo(p, q));
         } else if (what == MULTIPLY) {
-            put(out, dtype, i, multiply(a, b), p * q);
+            store_number(out, dtype, i, multiply(a, b), p * q);
         } else {
-            put(out, dtype, i, add(a, b), p + q);
+            store_number(out, dtype, i, add(a, b), p + q);
         }
     }
     return value_of(c, dtype, ls_tensor_shape(x), out);
@@ -167,7 +171,7 @@ static ls_value *to_float32(ls_context *c, const ls_tensor *x)
     float *out = room_for(LS_F32, n);
 
     for (int64_t i = 0; out != NULL && i < n; i++) {
-        // From the integer itself: a detour by double would round twice.
+        // Directly from the integer: by way of double it would be rounded twice.
         out[i] =
             is_real(ls_tensor_dtype(x)) ? (float)real_at(x, i) : (float)integer_at(x, i);
     }
@@ -242,19 +246,19 @@ static ls_value *compute_named(ls_context *c, const ls_tensor *x, const input_fu
     const int64_t k = input_map_integer(f, 1);
 
     if (strcmp(name, "add") == 0) {
-        return compute(c, x, NULL, ADD, k);
+        return compute_tensor(c, x, NULL, ADD, k);
     }
     if (strcmp(name, "mul") == 0) {
-        return compute(c, x, NULL, MULTIPLY, k);
+        return compute_tensor(c, x, NULL, MULTIPLY, k);
     }
     if (strcmp(name, "mod") == 0) {
-        return compute(c, x, NULL, MODULO, k);
+        return compute_tensor(c, x, NULL, MODULO, k);
     }
     if (strcmp(name, "square") == 0) {
-        return compute(c, x, x, MULTIPLY, 0);
+        return compute_tensor(c, x, x, MULTIPLY, 0);
     }
     if (strcmp(name, "mul_ctx") == 0) {
-        return compute(c, x, NULL, MULTIPLY, f->pipeline_id + 1);
+        return compute_tensor(c, x, NULL, MULTIPLY, f->pipeline_id + 1);
     }
     if (strcmp(name, "to_float32") == 0) {
         return to_float32(c, x);
@@ -264,7 +268,7 @@ static ls_value *compute_named(ls_context *c, const ls_tensor *x, const input_fu
 
 /* ---- functions ---- */
 
-/* What ls_value_map() hands to its function. */
+/* The `user` argument of the function of ls_value_map(). */
 struct call {
     ls_context *c;
     const input_function *f;
@@ -289,7 +293,7 @@ ls_value *input_map_each(ls_context *c, ls_value *element, void *user)
     ls_value *out = NULL;
 
     if (ls_value_map(input_argument(element), compute_leaf, &call, &out, &err) != LS_OK) {
-        return refuse(c, &err);
+        return refuse_value(c, &err);
     }
     return ls_value_adopt(c, out);
 }
@@ -301,7 +305,7 @@ ls_value *input_map_identity(ls_context *c, ls_value *element, void *user)
 }
 
 /* (x, other) or {a: x, b: other}. */
-static ls_value *join(ls_context *c, ls_value *x, ls_value *other, bool dict)
+static ls_value *join_values(ls_context *c, ls_value *x, ls_value *other, bool dict)
 {
     static const char *const keys[] = {"a", "b"};
     ls_value *const both[] = {x, other};
@@ -311,7 +315,7 @@ static ls_value *join(ls_context *c, ls_value *x, ls_value *other, bool dict)
                          : dict        ? ls_value_dict(keys, both, 2, &out, &err)
                                        : ls_value_tuple(both, 2, &out, &err);
 
-    return st == LS_OK ? ls_value_adopt(c, out) : refuse(c, &err);
+    return st == LS_OK ? ls_value_adopt(c, out) : refuse_value(c, &err);
 }
 
 ls_value *input_map_pair(ls_context *c, ls_value *element, void *user)
@@ -319,7 +323,8 @@ ls_value *input_map_pair(ls_context *c, ls_value *element, void *user)
     ls_value *x = input_argument(element);
 
     (void)user;
-    return join(c, x, compute(c, ls_value_as_tensor(x), NULL, MULTIPLY, 2), false);
+    return join_values(c, x, compute_tensor(c, ls_value_as_tensor(x), NULL, MULTIPLY, 2),
+                       false);
 }
 
 ls_value *input_map_dict(ls_context *c, ls_value *element, void *user)
@@ -328,7 +333,7 @@ ls_value *input_map_dict(ls_context *c, ls_value *element, void *user)
     const ls_tensor *t = ls_value_as_tensor(x);
 
     (void)user;
-    return join(c, x, compute(c, t, t, MULTIPLY, 0), true);
+    return join_values(c, x, compute_tensor(c, t, t, MULTIPLY, 0), true);
 }
 
 ls_value *input_map_expand(ls_context *c, ls_value *element, void *user)
@@ -341,8 +346,8 @@ ls_value *input_map_expand(ls_context *c, ls_value *element, void *user)
 
     shape.dims[shape.ndim++] = k;
     for (int64_t i = 0; out != NULL && i < n * k; i++) {
-        put(out, dtype, i, add(integer_at(x, i / k), i % k),
-            real_at(x, i / k) + (double)(i % k));
+        store_number(out, dtype, i, add(integer_at(x, i / k), i % k),
+                     real_at(x, i / k) + (double)(i % k));
     }
     return value_of(c, dtype, shape, out);
 }
@@ -355,7 +360,7 @@ ls_value *input_map_fill(ls_context *c, ls_value *element, void *user)
     void *out = room_for(ls_tensor_dtype(x), n);
 
     for (int64_t i = 0; out != NULL && i < n; i++) {
-        put(out, ls_tensor_dtype(x), i, value, (double)value);
+        store_number(out, ls_tensor_dtype(x), i, value, (double)value);
     }
     return value_of(c, ls_tensor_dtype(x), LS_SHAPE(n), out);
 }
@@ -402,12 +407,12 @@ ls_value *input_map_sum(ls_context *c, ls_value *element, void *user)
 
     (void)user;
     if (ls_value_flatten(input_argument(element), &leaves, &err) != LS_OK) {
-        return refuse(c, &err);
+        return refuse_value(c, &err);
     }
     sum = ls_value_adopt(c, ls_value_retain(ls_value_child(leaves, 0)));
     for (size_t i = 1; sum != NULL && i < ls_value_size(leaves); i++) {
-        sum = compute(c, ls_value_as_tensor(sum),
-                      ls_value_as_tensor(ls_value_child(leaves, i)), ADD, 0);
+        sum = compute_tensor(c, ls_value_as_tensor(sum),
+                             ls_value_as_tensor(ls_value_child(leaves, i)), ADD, 0);
     }
     ls_value_release(leaves);
     return sum;

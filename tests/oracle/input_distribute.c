@@ -1,10 +1,13 @@
-/* The actions that distribute a pipeline over workers and drain them in step. */
+/*
+ * The actions that distribute a pipeline over workers and read all of it, all workers in
+ * step.
+ */
 #include "input_machine.h"
 
 #include <string.h>
 
-/* What is known without iterating. */
-static json_t *describe(const input_group *g)
+/* The properties that are known without iterating. */
+static json_t *describe_distributed(const input_group *g)
 {
     const int64_t first = ls_dist_cardinality(g->w[0].dist);
     json_t *each = json_array();
@@ -26,7 +29,7 @@ static json_t *describe(const input_group *g)
     return answer;
 }
 
-/* The lists of all workers, taken from them. */
+/* The lists of all workers, moved out of them. */
 static json_t *take_events(input_group *g)
 {
     json_t *all = json_array();
@@ -83,7 +86,7 @@ json_t *input_act_distribute(const input_run *r)
     input_group_each(&g, input_distribute);
     answer = input_group_error(&g);
     if (answer == NULL) {
-        answer = describe(&g);
+        answer = describe_distributed(&g);
         if (strcmp(action, "spec") != 0) {
             (void)json_object_set_new(answer, "epochs", drain_epochs(&g, r->kase));
         }
@@ -139,7 +142,7 @@ static void trim_events(input_group *g)
     }
 }
 
-/* Builds everything again for the saved states and goes on from them. */
+/* Builds everything again and continues from the saved states. */
 static json_t *go_on(const input_run *r, const input_group *first, json_t *before)
 {
     const json_t *topology = json_object_get(r->kase, "restore_topology");
@@ -155,7 +158,7 @@ static json_t *go_on(const input_run *r, const input_group *first, json_t *befor
     input_group_each(&g, input_distribute);
     answer = input_group_error(&g);
     for (int i = 0; i < g.n; i++) {
-        // A worker that was not there before is handed another one's.
+        // A worker that did not exist before gets the state of another one.
         g.w[i].state = ls_value_retain(first->w[i % first->n].state);
     }
     if (answer == NULL) {

@@ -1,4 +1,4 @@
-/* The files of a case, in a folder of their own while it runs. */
+/* Writes the files of a case into a temporary folder. */
 #include "input_machine.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* CRC-32C bit by bit: the library's own must not vouch for itself. */
+/* CRC-32C bit by bit, independent of the library's own. */
 static uint32_t masked_crc(const unsigned char *p, size_t n)
 {
     uint32_t crc = 0xffffffffU;

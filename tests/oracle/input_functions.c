@@ -1,4 +1,6 @@
-/* Functions that make a dataset of an element: `flat_map`, `interleave`, and `map`. */
+/*
+ * The functions of `flat_map`, `interleave` and `map` that make a dataset of an element.
+ */
 #include "input_map.h"
 
 #include <stdlib.h>
@@ -67,7 +69,9 @@ static ls_status inner_spec(const input_function *f, const char *name, const ls_
         if (strcmp(name, "batch") == 0) {
             return input_spec_map(inside, batch_leaf, NULL, out, err);
         }
-        *out = ls_spec_retain((ls_spec *)(uintptr_t)inside); // a count is no change
+        *out = ls_spec_retain(
+            (ls_spec *)(uintptr_t)
+                inside); // another number of elements does not change the spec
         return LS_OK;
     }
     if (strcmp(name, "copies") == 0) {
@@ -169,9 +173,10 @@ static bool is_known(const char *name)
     return name != NULL && reader_of(name) != NULL;
 }
 
-/* The options of both operators with the function in them; NULL: the builder knows. */
-static input_function *describe(input_builder *b, const ls_dataset *d, json_t *op,
-                                json_t *options, ls_interleave_options *opts)
+/* The options of both operators and their function; NULL: the builder keeps the error. */
+static input_function *describe_function(input_builder *b, const ls_dataset *d,
+                                         json_t *op, json_t *options,
+                                         ls_interleave_options *opts)
 {
     const char *name = json_string_value(json_array_get(op, 1));
     const ls_spec *in = input_argument_spec(ls_dataset_spec(d));
@@ -195,7 +200,7 @@ static input_function *describe(input_builder *b, const ls_dataset *d, json_t *o
 ls_dataset *input_flat_map(input_builder *b, ls_dataset *d, json_t *op, json_t *options)
 {
     ls_interleave_options opts = LS_INTERLEAVE_OPTIONS_INIT;
-    input_function *f = describe(b, d, op, options, &opts);
+    input_function *f = describe_function(b, d, op, options, &opts);
 
     if (f == NULL) {
         ls_dataset_release(d);
@@ -204,8 +209,10 @@ ls_dataset *input_flat_map(input_builder *b, ls_dataset *d, json_t *op, json_t *
     return ls_dataset_flat_map(d, make_dataset, f, &opts);
 }
 
-/* A count as the library takes it: its 0 is TensorFlow's AUTOTUNE, and TensorFlow's 0 is
- * a number that both refuse. */
+/*
+ * Converts a count: the library's 0 is TensorFlow's AUTOTUNE, and both reject
+ * TensorFlow's 0.
+ */
 static int64_t count_of(int64_t n)
 {
     return n == -1 ? 0 : n == 0 ? -2 : n;
@@ -214,7 +221,7 @@ static int64_t count_of(int64_t n)
 ls_dataset *input_interleave(input_builder *b, ls_dataset *d, json_t *op, json_t *options)
 {
     ls_interleave_options opts = LS_INTERLEAVE_OPTIONS_INIT;
-    input_function *f = describe(b, d, op, options, &opts);
+    input_function *f = describe_function(b, d, op, options, &opts);
 
     if (f == NULL) {
         ls_dataset_release(d);

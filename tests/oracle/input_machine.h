@@ -1,10 +1,10 @@
 /*
  * The machine of the suite `input`: builds the pipelines of its cases by calls of the
- * library, drains them, and compares what they gave with the line.
+ * library, reads them to their end (drains them), and compares the results with the line.
  *
  * What functions of a pipeline need (their arguments, declared specs) belongs to the
- * builder of the pipeline, which lives until all its datasets and iterators are gone: the
- * library calls them from threads of its own. A builder serves one worker. The line's
+ * builder of the pipeline, which lives until all its datasets and iterators are released:
+ * the library calls them on threads of its own. A builder serves one worker. The line's
  * JSON is only read, by any thread.
  */
 #ifndef INPUT_MACHINE_H
@@ -23,7 +23,7 @@ ls_status input_fail(ls_error *err, ls_status code, const char *fmt, ...) LS_PRI
 /* The bytes of a JSON string or of {"b64": "..."}: malloc'd, a NUL behind them. */
 char *input_bytes(const json_t *x, size_t *n);
 
-/* The other way round: text stays text. NULL: out of memory. */
+/* The reverse: text stays text. NULL: out of memory. */
 json_t *input_encode_bytes(const char *bytes, size_t n);
 
 /* An element literal: tensors, tuples, dicts, {"list": [...]}. */
@@ -55,7 +55,7 @@ ls_status input_next_plain(void *iterator, json_t **event, ls_error *err);
 
 /* ---- answers against each other (input_compare.c) ---- */
 
-/* Is `got` what the line expects; if not, `note` says where they differ. */
+/* Whether `got` is what the line expects; if not, `note` says where they differ. */
 bool input_agrees(const json_t *line, const json_t *got, char *note, size_t size);
 
 /* ---- files (input_files.c) ---- */
@@ -67,11 +67,11 @@ void input_files_close(const json_t *files, const char *folder);
 
 /* ---- pipelines (input_pipeline.c, input_sources.c) ---- */
 
-/* What a function of the user's is told of itself. */
+/* The `user` argument of a pipeline's function. */
 typedef struct input_function {
     struct input_function *next;
     json_t *op;          /* the whole operator: ["map", "add", 3, {...}] */
-    size_t at;           /* where in it the function's name stands */
+    size_t at;           /* the index of the function's name in it */
     json_t *options;     /* its last object; NULL: none */
     int64_t pipeline_id; /* of the InputContext when it was made */
     ls_spec *spec;       /* of what it makes; NULL: not known */
@@ -84,7 +84,7 @@ typedef struct input_builder {
     ls_strategy *strategy; /* of `numpy`; borrowed */
     ls_input_context ic;
     input_function *functions; /* all that were made */
-    ls_error err;              /* why building failed, if not the dataset knows */
+    ls_error err; /* why building failed, unless the dataset holds the failure */
 } input_builder;
 
 void input_builder_open(input_builder *b, const char *folder, ls_strategy *strategy,
@@ -95,13 +95,13 @@ void input_builder_close(input_builder *b);
 ls_dataset *input_build(input_builder *b, json_t *pipeline, const json_t *kase);
 ls_dataset *input_build_plain(input_builder *b, json_t *pipeline);
 
-/* Notes the failure in the builder; returns NULL. */
+/* Stores the failure in the builder; returns NULL. */
 ls_dataset *input_build_fail(input_builder *b, ls_status code, const char *fmt, ...)
     LS_PRINTF(3, 4);
 input_function *input_function_new(input_builder *b, json_t *op, size_t at,
                                    json_t *options);
 
-/* The policy in force at the end of the case's pipeline. */
+/* The sharding policy in effect at the end of the case's pipeline. */
 ls_auto_shard input_policy(const json_t *kase);
 bool input_policy_of(const char *name, ls_auto_shard *out);
 
@@ -126,7 +126,7 @@ ls_dataset *input_interleave(input_builder *b, ls_dataset *d, json_t *op,
 ls_dataset *input_parse_example(input_builder *b, ls_dataset *d, json_t *op,
                                 json_t *options);
 
-/* A tuple of one is handed to functions as its item. */
+/* Functions get the item of a tuple of one. */
 const ls_spec *input_argument_spec(const ls_spec *s);
 ls_value *input_argument(ls_value *element);
 
@@ -136,17 +136,19 @@ typedef ls_status (*input_leaf_spec)(const ls_spec *leaf, const void *user, ls_s
 ls_status input_spec_map(const ls_spec *s, input_leaf_spec fn, const void *user,
                          ls_spec **out, ls_error *err);
 
-/* The reader of files by their full names; `argument`: what stands behind them in the
- * operator. Any thread. NULL: the line is wrong. */
+/*
+ * The reader of files given by full names; `argument` follows them in the operator. Any
+ * thread. NULL: the line is wrong.
+ */
 ls_dataset *input_read_files(const char *reader, const char *const *names, size_t n,
                              const json_t *argument, const json_t *options);
 
-/* ---- actions (input_action.c, input_rare.c, input_distribute.c) ---- */
+/* ---- actions (input_action.c, input_single_call.c, input_distribute.c) ---- */
 typedef struct input_run {
     const oracle_case *k;
     json_t *kase;       /* the line's case */
-    const char *folder; /* with its files */
-    char *missing;      /* what is not built yet; "": nothing */
+    const char *folder; /* the folder of its files */
+    char *missing;      /* the feature that is missing; "": none */
     size_t size;
 } input_run;
 

@@ -1,4 +1,4 @@
-/* The functions of `map` and `filter`, each with the spec of what it makes. */
+/* The table of the functions of `map` and `filter`, each with the spec of its results. */
 #include "input_map.h"
 
 #include <inttypes.h>
@@ -69,7 +69,8 @@ ls_status input_spec_map(const ls_spec *s, input_leaf_spec fn, const void *user,
 static ls_status copy_spec(const ls_spec *s, ls_spec **out, ls_error *err)
 {
     (void)err;
-    *out = ls_spec_retain((ls_spec *)(uintptr_t)s); // a count is no change
+    *out = ls_spec_retain(
+        (ls_spec *)(uintptr_t)s); // another number of elements does not change the spec
     return LS_OK;
 }
 
@@ -179,7 +180,7 @@ struct merged {
     int64_t dims[LS_MAX_DIMS];
 };
 
-/* A size that one component knows is the size of all. */
+/* A size that is known of one component is the size of all. */
 static ls_status merge_leaf(const ls_spec *s, const void *user, ls_spec **out,
                             ls_error *err)
 {

@@ -1,4 +1,4 @@
-/* The functions of `map`: what they compute, apart from the table that names them. */
+/* The functions of `map`, which input_map.c lists by name. */
 #ifndef INPUT_MAP_H
 #define INPUT_MAP_H
 #include "input_machine.h"
@@ -10,7 +10,7 @@ int64_t input_map_integer(const input_function *f, size_t i);
 int64_t input_map_item(const ls_tensor *t);
 ls_value *input_map_truth(ls_context *c, bool x);
 
-/* Of every component: which one the function's name says. */
+/* Applied to every component: the function's name selects the operation. */
 ls_value *input_map_each(ls_context *c, ls_value *element, void *user);
 ls_value *input_map_identity(ls_context *c, ls_value *element, void *user);
 ls_value *input_map_pair(ls_context *c, ls_value *element, void *user);

@@ -1,4 +1,4 @@
-/* Examples: parsing them in maps and by an operator, and writing them. */
+/* Parses and writes Examples: in map functions and by an operator. */
 #include "input_map.h"
 
 #include "lockstep/example.h"
@@ -90,9 +90,9 @@ static features *read_features(const json_t *object, ls_error *err)
 
 /* ---- maps ---- */
 
-/* The table asks for the spec first, which is when a function gets its features. */
-static ls_status describe(const input_function *f, bool batched, int64_t rows,
-                          ls_spec **out, ls_error *err)
+/* The table asks for the spec first; the function gets its features then. */
+static ls_status spec_of_features(const input_function *f, bool batched, int64_t rows,
+                                  ls_spec **out, ls_error *err)
 {
     input_function *own = (input_function *)(uintptr_t)f; // of the builder that asks
     features *all = read_features(f->options, err);
@@ -108,14 +108,15 @@ static ls_status describe(const input_function *f, bool batched, int64_t rows,
 ls_status input_parse_spec(const input_function *f, const ls_spec *in, ls_spec **out,
                            ls_error *err)
 {
-    return describe(f, true, ls_spec_ndim(in) == 1 ? ls_spec_dim(in, 0) : -1, out, err);
+    return spec_of_features(f, true, ls_spec_ndim(in) == 1 ? ls_spec_dim(in, 0) : -1, out,
+                            err);
 }
 
 ls_status input_parse_single_spec(const input_function *f, const ls_spec *in,
                                   ls_spec **out, ls_error *err)
 {
     (void)in;
-    return describe(f, false, -1, out, err);
+    return spec_of_features(f, false, -1, out, err);
 }
 
 ls_value *input_map_parse(ls_context *c, ls_value *element, void *user)

@@ -1,4 +1,4 @@
-/* Pipelines: operators in JSON, one call of the library each. */
+/* Builds pipelines from JSON: each operator is one call of the library. */
 #include "input_machine.h"
 
 #include <stdarg.h>
@@ -114,7 +114,7 @@ bool input_policy_of(const char *name, ls_auto_shard *out)
     return false;
 }
 
-/* The last one that an operator sets, in the pipelines inside too. */
+/* The last policy that an operator sets, also in inner pipelines. */
 static void last_policy(const json_t *x, ls_auto_shard *out)
 {
     const char *name = json_string_value(json_array_get(x, 0));
@@ -175,7 +175,7 @@ static ls_dataset *op_batch_global(input_builder *b, ls_dataset *d, json_t *op,
 
 enum { MOST_COMPONENTS = 16 };
 
-/* What padded_batch is told of each component. */
+/* The arguments of padded_batch for each component. */
 struct padding {
     const json_t *shapes, *values;
     size_t n;
@@ -214,7 +214,8 @@ static ls_status read_padding(const ls_spec *leaf, const void *user, ls_spec **o
         st = input_decode_tensor(ls_dtype_name(dtype), &scalar,
                                  json_array_get(p->values, i), &p->value[i], err);
     }
-    *out = ls_spec_retain((ls_spec *)(uintptr_t)leaf); // a count is no change
+    *out = ls_spec_retain((
+        ls_spec *)(uintptr_t)leaf); // another number of elements does not change the spec
     return st;
 }
 
@@ -429,7 +430,7 @@ static json_t *options_of(const char *name, json_t *op)
     return json_is_object(last) ? last : NULL;
 }
 
-static ls_dataset *apply(input_builder *b, ls_dataset *d, json_t *op)
+static ls_dataset *apply_operator(input_builder *b, ls_dataset *d, json_t *op)
 {
     const char *name = json_string_value(json_array_get(op, 0));
     const input_source source = d == NULL ? input_find_source(name) : NULL;
@@ -451,7 +452,7 @@ ls_dataset *input_build_plain(input_builder *b, json_t *pipeline)
     ls_dataset *d = NULL;
 
     for (size_t i = 0; i < json_array_size(pipeline); i++) {
-        d = apply(b, d, json_array_get(pipeline, i));
+        d = apply_operator(b, d, json_array_get(pipeline, i));
         if (d == NULL) {
             return NULL;
         }

@@ -1,4 +1,6 @@
-/* The sources of pipelines. */
+/*
+ * Builds the sources of pipelines: file names, readers, memory, and generated elements.
+ */
 #include "input_machine.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
-/* Elements and specs from JSON and back. */
+/*
+ * Converts elements and specs between JSON and the library's values, and reads datasets.
+ */
 #include "input_machine.h"
 
 #include <math.h>
@@ -7,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A pipeline that gives more than this without "steps" does not end. */
+/* A pipeline with more elements than this and without "steps" counts as endless. */
 enum { MOST_EVENTS = 500 };
 
 ls_status input_fail(ls_error *err, ls_status code, const char *fmt, ...)
@@ -24,7 +26,7 @@ ls_status input_fail(ls_error *err, ls_status code, const char *fmt, ...)
 
 /* ---- from JSON ---- */
 
-/* What JSON has no number for is a string. False: it is neither. */
+/* A number, or a string for those that JSON cannot write. False: it is neither. */
 static bool real_of(const json_t *x, double *out)
 {
     static const struct {
@@ -72,7 +74,7 @@ static bool store_integer(void *to, ls_dtype dtype, size_t i, const json_t *x)
 }
 
 /* False: it is no element of that dtype. */
-static bool store(void *to, ls_dtype dtype, size_t i, const json_t *x)
+static bool store_element(void *to, ls_dtype dtype, size_t i, const json_t *x)
 {
     double real = 0;
 
@@ -123,8 +125,8 @@ ls_status input_decode_tensor(const char *name, const ls_shape *shape, const jso
     }
     elements = calloc(n + 1, ls_dtype_size(dtype));
     for (size_t i = 0; elements != NULL && st == LS_OK && i < n; i++) {
-        if (!store(elements, dtype, i,
-                   json_is_array(data) ? json_array_get(data, i) : data)) {
+        if (!store_element(elements, dtype, i,
+                           json_is_array(data) ? json_array_get(data, i) : data)) {
             st = input_fail(err, LS_UNKNOWN, "element %zu of the line's tensor is no %s",
                             i, name);
         }
@@ -453,7 +455,7 @@ ls_status input_next_plain(void *iterator, json_t **event, ls_error *err)
 
     if (st == LS_OK) {
         st = input_encode(v, event, err);
-        // The end of what is inside of an element is not the end of the elements.
+        // The end of an inner dataset is not the end of the outer one.
         st = st == LS_OUT_OF_RANGE ? LS_UNKNOWN : st;
     }
     ls_value_release(v);

@@ -1,10 +1,11 @@
+/* Steps through a line's pipeline and saves its position: see input_walk.h. */
 #include "input_walk.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STATE = 1 << 20 }; // bytes; a longer one is cut off and says so itself
+enum { MOST_STATE = 1 << 20 }; // bytes; a longer text is cut off and marked
 
 /* ---- building ---- */
 
@@ -45,7 +46,7 @@ static bool open_plain(input_walk *w, ls_error *err)
     return ls_dataset_status(w->d, err) == LS_OK;
 }
 
-/* An answer that is an error, as one of the library's. */
+/* An answer that is an error, as an ls_error. */
 static void error_of(const json_t *answer, ls_error *err)
 {
     const json_t *e = json_object_get(answer, "error");
@@ -134,7 +135,7 @@ bool input_walk_start(input_walk *w, ls_error *err)
     return ls_dataset_iterate(w->d, &w->it, err) == LS_OK;
 }
 
-/* What one call gave: an element, an error or "end". */
+/* The result of one call: an element, an error or "end". */
 static json_t *next_event(input_next next, void *user)
 {
     ls_error err = LS_ERROR_INIT;
@@ -151,8 +152,8 @@ static void step_worker(input_worker *w)
     w->events = next_event(input_next_step, w);
 }
 
-/* All of the event in 16 digits, and its beginning for the reader. */
-static json_t *digest(const json_t *event)
+/* A hash of the event in 16 digits, and its beginning as text. */
+static json_t *digest_event(const json_t *event)
 {
     char *text = json_dumps(event, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
     uint64_t hash = 0xCBF29CE484222325u; // FNV-1a
@@ -174,7 +175,7 @@ static bool add_event(json_t *step, json_t *event, int64_t *failures)
     const bool end = word != NULL && strcmp(word, "end") == 0;
 
     *failures += json_object_get(event, "error") != NULL;
-    (void)json_array_append_new(step, digest(event));
+    (void)json_array_append_new(step, digest_event(event));
     json_decref(event);
     return end;
 }

@@ -1,12 +1,12 @@
 /*
- * A walk through a line's pipeline, one step at a time, whose position can be put into
- * files and taken from them again, by this process or another one.
+ * Reads a line's pipeline one step at a time; its position can be saved to files and
+ * restored by this process or another one.
  */
 #ifndef INPUT_WALK_H
 #define INPUT_WALK_H
 #include "input_machine.h"
 
-/* One iterator; or, if the line has a topology, one a worker, all in step. */
+/* One iterator; or, if the line has a topology, one per worker, all in step. */
 typedef struct input_walk {
     const input_run *r;
     bool distributed;
@@ -16,19 +16,19 @@ typedef struct input_walk {
     input_group g;
 } input_walk;
 
-/* Is the line one whose pipeline gives an iterator? */
+/* Whether the line's action iterates over its pipeline. */
 bool input_walk_exists(const json_t *kase);
 
 /* Builds the pipeline. False: *err says why not; closed either way. */
 bool input_walk_open(input_walk *w, const input_run *r, ls_error *err);
 void input_walk_close(input_walk *w);
 
-/* The first element of the dataset next; a second call: those of its next epoch. */
+/* Starts an epoch: the next step is the first of the dataset. */
 bool input_walk_start(input_walk *w, ls_error *err);
 
 /*
- * What the next call gives: an array of digests, one a worker. *over is set at the end of
- * all of them, *failures counted up if one failed.
+ * The result of the next call: an array of digests, one per worker. *over is set when all
+ * are at their end, *failures is incremented if one failed.
  */
 json_t *input_walk_step(input_walk *w, bool *over, int64_t *failures);
 

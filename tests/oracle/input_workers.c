@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
-/* A worker that waits for one that has failed must not wait for ever. */
+/* A worker that waits for one that has failed must not wait endlessly. */
 enum { COMM_TIMEOUT_MS = 10000 };
 
 static ls_status open_worker(input_worker *w, ls_error *err)
@@ -55,7 +55,7 @@ bool input_group_open(input_group *g, const input_run *r, const json_t *topology
         st = open_worker(&g->w[i], &err);
     }
     for (int i = 0; i < INPUT_MOST_WORKERS; i++) {
-        ls_comm_release(comms[i]); // those that no worker took
+        ls_comm_release(comms[i]); // those that no worker uses
     }
     if (st != LS_OK) {
         input_group_close(g);
@@ -64,7 +64,10 @@ bool input_group_open(input_group *g, const input_run *r, const json_t *topology
     return st == LS_OK;
 }
 
-/* Datasets and iterators end before the functions they call, and the runtime last. */
+/*
+ * Iterators and datasets are released before the functions they call, and the runtime
+ * last.
+ */
 void input_group_close(input_group *g)
 {
     for (int i = 0; i < g->n; i++) {
@@ -83,7 +86,7 @@ void input_group_close(input_group *g)
     g->n = 0;
 }
 
-/* A stage on its way into a thread. */
+/* The argument of a stage's thread. */
 struct errand {
     input_worker *w;
     input_stage stage;
@@ -112,7 +115,7 @@ void input_group_each(input_group *g, input_stage stage)
         if (started[i]) {
             (void)pthread_join(threads[i], NULL);
         } else {
-            stage(&g->w[i]); // alone; or late, which the others notice
+            stage(&g->w[i]); // alone; or late, so that the others time out
         }
     }
 }
@@ -163,7 +166,8 @@ ls_dataset *input_make_dataset(const ls_input_context *ic, void *worker)
 static ls_status distribute_plain(input_worker *w, ls_error *err)
 {
     const ls_distribute_options opts = input_distribute_options(w);
-    const ls_input_context none = {1, 0, 1}; // a dataset that is distributed sees no job
+    const ls_input_context none = {
+        1, 0, 1}; // a dataset that is distributed has no input context
     ls_dataset *d = input_make_dataset(&none, w);
     const ls_status st =
         d == NULL ? LS_UNKNOWN : ls_strategy_distribute(w->s, d, &opts, &w->dist, err);

@@ -1,16 +1,16 @@
 /*
- * oracle [--only ID]... [--every N] [--verbose] [--restore-elsewhere] FILE.jsonl...
+ * oracle [--only ID]... [--every N] [--verbose] [--other-process] FILE.jsonl...
  *
- * Runs each line of each file against the library and compares with the answer on the
- * line, which TensorFlow gave. The suite is chosen by the file's stem. Exit status 0: no
- * line failed.
+ * The oracle test: runs each line of each file against the library and compares the
+ * result with the answer on the line, which TensorFlow gave. The suite is chosen by the
+ * file's stem. Exit status 0: no line failed.
  *
- *     --only ID   runs the line of that id alone; may be given more than once
- *     --every N   runs only every N-th line of a file: where each takes long
- *     --verbose   names the lines that passed, too
- *     --restore-elsewhere   does not ask for answers: saves the position of each line's
- *                           pipeline after every step, goes on from it in another process
- *                           (oracle --restore-worker FOLDER) and compares what comes
+ *     --only ID         runs the line of that id alone; may be given more than once
+ *     --every N         runs every N-th line of a file, to save time
+ *     --verbose         also names the lines that passed
+ *     --other-process   does not use the answers: saves the position of each line's
+ *                       pipeline after every step, continues from it in another process
+ *                       (oracle --restore-from FOLDER) and compares the results
  */
 #include "oracle.h"
 
@@ -30,12 +30,12 @@ static const struct suite SUITES[] = {
     {"train", oracle_train, NULL},
 };
 
-/* What the command line asks for, and how it went. */
+/* The options of the command line, and the results. */
 struct tally {
-    bool verbose, elsewhere;
-    size_t every;     /* lines of a file, from one that is run to the next */
+    bool verbose, other_process;
+    size_t every;     /* run every N-th line of a file */
     char **arguments; /* of the command line: NULL at its end */
-    bool some;        /* only the ids that follow an --only */
+    bool some;        /* the ids that follow an --only */
     size_t count[3];  /* by verdict */
 };
 
@@ -137,8 +137,8 @@ static bool run_file(const char *path, struct tally *t)
     (void)snprintf(folder, sizeof folder, "%.*s", length, slash == NULL ? "." : path);
     for (size_t number = 1; (text = next_line(f)) != NULL; number++) {
         if (text[0] != '\0' && number % t->every == 0) {
-            run_line(t->elsewhere ? oracle_input_elsewhere : suite->run, folder, text,
-                     number, t);
+            run_line(t->other_process ? oracle_input_other_process : suite->run, folder,
+                     text, number, t);
         }
         free(text);
     }
@@ -155,7 +155,7 @@ static void print_tally(const struct tally *t)
     printf("\n");
 }
 
-/* Tells files from options. Returns how many files there are; -1: an unknown option. */
+/* Reads the options. Returns the number of files; -1: an unknown option. */
 static int read_options(int argc, char **argv, char **files, struct tally *t)
 {
     int n = 0;
@@ -163,8 +163,8 @@ static int read_options(int argc, char **argv, char **files, struct tally *t)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--verbose") == 0) {
             t->verbose = true;
-        } else if (strcmp(argv[i], "--restore-elsewhere") == 0) {
-            t->elsewhere = true;
+        } else if (strcmp(argv[i], "--other-process") == 0) {
+            t->other_process = true;
         } else if (strcmp(argv[i], "--every") == 0 && i + 1 < argc) {
             t->every = strtoul(argv[++i], NULL, 10);
             if (t->every == 0) {
@@ -189,18 +189,19 @@ int main(int argc, char **argv)
     const int n = files == NULL ? -1 : read_options(argc, argv, files, &t);
     bool all = true;
 
-    (void)setvbuf(stdout, NULL, _IOLBF, 0); // a line that hangs leaves the others printed
-    if (argc == 3 && strcmp(argv[1], "--restore-worker") == 0) {
+    (void)setvbuf(stdout, NULL, _IOLBF,
+                  0); // if a line hangs the results before it are printed
+    if (argc == 3 && strcmp(argv[1], "--restore-from") == 0) {
         free(files);
-        return oracle_elsewhere_worker(argv[2]);
+        return oracle_other_process_run(argv[2]);
     }
     if (n <= 0) {
         (void)fprintf(stderr, "usage: oracle [--only ID]... [--verbose] "
-                              "[--every N] [--restore-elsewhere] FILE.jsonl...\n");
+                              "[--every N] [--other-process] FILE.jsonl...\n");
         free(files);
         return EXIT_FAILURE;
     }
-    oracle_elsewhere_prepare(argv[0]);
+    oracle_other_process_prepare(argv[0]);
     for (int i = 0; i < n; i++) {
         const struct suite *suite = suite_of(files[i]);
 
@@ -209,12 +210,12 @@ int main(int argc, char **argv)
     for (int i = 0; i < n; i++) {
         all = run_file(files[i], &t) && all;
     }
-    if (t.elsewhere) {
-        oracle_elsewhere_report();
+    if (t.other_process) {
+        oracle_other_process_report();
     }
     print_tally(&t);
     free(files);
-    // A file without a single case that ran is no success.
+    // A run without a single executed case is a failure.
     return all && t.count[ORACLE_FAILED] == 0 && t.count[ORACLE_PASSED] > 0
                ? EXIT_SUCCESS
                : EXIT_FAILURE;

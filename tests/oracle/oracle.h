@@ -1,4 +1,4 @@
-/* What a suite is: a function that runs one line of its file. */
+/* The suites of the oracle: each is a function that runs one line of its file. */
 #ifndef ORACLE_H
 #define ORACLE_H
 #include <jansson.h>
@@ -12,7 +12,7 @@ typedef enum oracle_verdict {
 } oracle_verdict;
 
 typedef struct oracle_case {
-    const char *folder; /* where the file stands: its data stand beside it */
+    const char *folder; /* the folder of the file and of its data */
     const char *id;
     json_t *line; /* the whole line */
 } oracle_case;
@@ -25,14 +25,14 @@ oracle_verdict oracle_strategy(const oracle_case *k, char *note, size_t size);
 oracle_verdict oracle_train(const oracle_case *k, char *note, size_t size);
 
 /*
- * The suite `input` otherwise: every position of a line's pipeline is saved here and
- * restored by another process, which is this program run again as a worker.
+ * The suite `input` with --other-process: every position of a line's pipeline is saved by
+ * this process and restored by another one, which is this program with --restore-from.
  */
-oracle_verdict oracle_input_elsewhere(const oracle_case *k, char *note, size_t size);
-void oracle_elsewhere_prepare(const char *program);
-int oracle_elsewhere_worker(const char *folder);
-void oracle_elsewhere_report(void);
+oracle_verdict oracle_input_other_process(const oracle_case *k, char *note, size_t size);
+void oracle_other_process_prepare(const char *program);
+int oracle_other_process_run(const char *folder);
+void oracle_other_process_report(void);
 
-/* Before the library is used for the first time. */
+/* Must be called before any other call of the library. */
 bool oracle_strategy_prepare(void);
 #endif

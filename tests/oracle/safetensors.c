@@ -1,3 +1,4 @@
+/* Reads and checks a safetensors file. */
 #include "safetensors.h"
 
 #include <jansson.h>
@@ -15,7 +16,7 @@ struct safetensors {
     size_t count;
 };
 
-static void say(char *why, size_t size, const char *path, const char *what)
+static void say_wrong(char *why, size_t size, const char *path, const char *what)
 {
     (void)snprintf(why, size, "%s: %s", path, what);
 }
@@ -26,19 +27,19 @@ static bool read_all(const char *path, struct safetensors *st, char *why, size_t
     long length = -1;
 
     if (f == NULL) {
-        say(why, size, path, "cannot be opened");
+        say_wrong(why, size, path, "cannot be opened");
         return false;
     }
     if (fseek(f, 0, SEEK_END) == 0) {
         length = ftell(f);
     }
     if (length < 8 || length > MOST_BYTES || fseek(f, 0, SEEK_SET) != 0) {
-        say(why, size, path, "is too short or too long");
+        say_wrong(why, size, path, "is too short or too long");
     } else {
         st->size = (size_t)length;
         st->bytes = malloc(st->size);
         if (st->bytes == NULL || fread(st->bytes, 1, st->size, f) != st->size) {
-            say(why, size, path, "cannot be read");
+            say_wrong(why, size, path, "cannot be read");
             length = -1;
         }
     }
@@ -106,18 +107,18 @@ static bool read_header(const char *path, struct safetensors *st, char *why, siz
         length = length << 8 | st->bytes[i];
     }
     if (length > st->size - 8) {
-        say(why, size, path, "the header is longer than the file");
+        say_wrong(why, size, path, "the header is longer than the file");
         return false;
     }
     st->header = json_loadb((const char *)st->bytes + 8, (size_t)length,
                             JSON_REJECT_DUPLICATES, &error);
     if (!json_is_object(st->header)) {
-        say(why, size, path, "the header is no JSON object");
+        say_wrong(why, size, path, "the header is no JSON object");
         return false;
     }
     st->entries = calloc(json_object_size(st->header) + 1, sizeof *st->entries);
     if (st->entries == NULL) {
-        say(why, size, path, "out of memory");
+        say_wrong(why, size, path, "out of memory");
         return false;
     }
     json_object_foreach(st->header, name, value)
@@ -140,7 +141,7 @@ safetensors *safetensors_open(const char *path, char *why, size_t size)
     struct safetensors *st = calloc(1, sizeof *st);
 
     if (st == NULL) {
-        say(why, size, path, "out of memory");
+        say_wrong(why, size, path, "out of memory");
         return NULL;
     }
     if (!read_all(path, st, why, size) || !read_header(path, st, why, size)) {

@@ -1,4 +1,7 @@
-/* The machine itself: names, functions, things, and what lives as long as a case. */
+/*
+ * The machine of the suite `strategy`: names, functions, things, expressions, and the
+ * objects of a case.
+ */
 #include "strategy_machine.h"
 
 #include <stdarg.h>
@@ -23,7 +26,7 @@ bool list_add(list *l, void *item)
     return true;
 }
 
-/* Adds under the lock: replicas come here at once. */
+/* Adds under the lock: replicas call this concurrently. */
 static bool add_shared(machine *m, list *l, void *item)
 {
     (void)pthread_mutex_lock(&m->lock);
@@ -141,7 +144,7 @@ ls_value *machine_tuple(const scene *s, const items *args)
 
 /* ---- things ---- */
 
-/* How a thing travels: a zero byte, then its number. */
+/* A thing as a string: a zero byte, then its number. */
 struct ticket {
     unsigned char zero;
     unsigned char number[sizeof(size_t)];
@@ -210,7 +213,7 @@ ls_value *machine_of_thing(const scene *s, const thing *t)
     return of_number(s, number);
 }
 
-/* One strategy is one thing, so that `same` is the library's answer. */
+/* Each strategy is one thing, so that `same` compares strategies. */
 ls_value *machine_of_strategy(const scene *s, ls_strategy *strategy)
 {
     machine *m = s->m;
@@ -399,8 +402,9 @@ static ls_value *look_up(const scene *s, const char *name)
 static const operation *find_operation(const char *name)
 {
     static const operation *const tables[] = {
-        machine_control,  machine_tensors,   machine_contexts, machine_strategies,
-        machine_replicas, machine_variables, machine_training, machine_rare};
+        machine_control,    machine_tensors,      machine_contexts,
+        machine_strategies, machine_replicas,     machine_variables,
+        machine_training,   machine_cross_device, machine_cluster};
 
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         for (const operation *o = tables[i]; o->name != NULL; o++) {
@@ -412,7 +416,7 @@ static const operation *find_operation(const char *name)
     return NULL;
 }
 
-static ls_value *operate(const scene *s, json_t *e)
+static ls_value *run_operation(const scene *s, json_t *e)
 {
     const char *name = json_string_value(json_array_get(e, 0));
     const operation *o = name == NULL ? NULL : find_operation(name);
@@ -433,7 +437,7 @@ static ls_value *operate(const scene *s, json_t *e)
     return v;
 }
 
-static ls_value *literal(const scene *s, const json_t *e)
+static ls_value *eval_literal(const scene *s, const json_t *e)
 {
     ls_error err = LS_ERROR_INIT;
     ls_value *out = NULL;
@@ -456,7 +460,7 @@ ls_value *machine_eval(const scene *s, json_t *e)
     if (json_is_object(e)) {
         return machine_of_tensor(s, machine_constant(s, e));
     }
-    return json_is_array(e) ? operate(s, e) : literal(s, e);
+    return json_is_array(e) ? run_operation(s, e) : eval_literal(s, e);
 }
 
 bool machine_eval_all(const scene *s, json_t *array, size_t from, items *out)
@@ -510,7 +514,7 @@ bool machine_open(machine *m, json_t *strategy, bool keras3, ls_error *err)
     return ok;
 }
 
-/* As a Python program that ends its `with` blocks: innermost first. */
+/* Exits the scopes as a Python program ends its `with` blocks: innermost first. */
 static bool leave_scopes(const machine *m)
 {
     for (size_t i = m->entered.n; i-- > 0;) {

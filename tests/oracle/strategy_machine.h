@@ -1,15 +1,15 @@
 /*
  * The machine of the suite `strategy`: evaluates the expressions of its cases by calls of
- * the library, one call an operator.
+ * the library, one call per operator.
  *
  * Every value is an ls_value. What the library has no leaf for (a function, a strategy, a
- * scope) is a *thing*: it travels as a string that begins with a zero byte and holds its
- * number, so that the library carries, merges and selects it as it does any leaf.
+ * scope) is a *thing*: it is passed as a string that begins with a zero byte and holds
+ * its number, so that the library merges and selects it as any other leaf.
  *
  * An evaluation returns NULL after a failure and only then; the failure is in the scene's
  * context. Values, frames and things live until the case ends. Functions that replicas
- * run evaluate on several threads at once: each call has a frame of its own, and what
- * lies outside of it is only read meanwhile.
+ * run evaluate on several threads at once: each call has a frame of its own, and outer
+ * frames are only read meanwhile.
  */
 #ifndef STRATEGY_MACHINE_H
 #define STRATEGY_MACHINE_H
@@ -23,7 +23,7 @@
 
 #include <pthread.h>
 
-/* Pointers in order of arrival. */
+/* Pointers in the order in which they were added. */
 typedef struct list {
     void **items;
     size_t n, room;
@@ -31,7 +31,7 @@ typedef struct list {
 
 bool list_add(list *l, void *item);
 
-/* A name and what it is bound to. */
+/* A name and its value. */
 typedef struct binding {
     const char *name;
     ls_value *value;
@@ -62,7 +62,7 @@ typedef struct thing {
     ls_optimizer *optimizer;
     ls_metric *metric;
     ls_context *context;
-    int replica_id; /* of the context, when it was asked for */
+    int replica_id; /* of the context, when it was obtained */
 } thing;
 
 /* A tensor of a checkpoint. */
@@ -95,7 +95,9 @@ typedef struct scene {
 /* Begins a case: binds S and DEF. Frees what it made if it fails. */
 bool machine_open(machine *m, json_t *strategy, bool keras3, ls_error *err);
 
-/* Leaves the scopes that the case left open and frees everything. False: one stays. */
+/*
+ * Exits the scopes that the case left open and frees everything. False: one stays open.
+ */
 bool machine_close(machine *m);
 
 ls_value *machine_eval(const scene *s, json_t *e);
@@ -117,13 +119,13 @@ ls_value *machine_call(const scene *s, const thing *fn, const items *args,
 /* Binds a name in the scene's frame. */
 bool machine_bind(const scene *s, const char *name, ls_value *value);
 
-/* What a call of the library came to: its value, which the machine keeps, or NULL. */
+/* The result of a call of the library: its value, which the machine keeps, or NULL. */
 ls_value *machine_give(const scene *s, ls_status st, ls_value **out, const ls_error *err);
 
-/* The scene's context takes the failure over. Returns NULL. */
+/* Puts the failure into the scene's context. Returns NULL. */
 ls_value *machine_fail(const scene *s, const ls_error *err);
 
-/* The expression is none of the language, or the program ran out of memory. */
+/* Fails: the expression is not valid, or the test ran out of memory. */
 ls_value *machine_wrong(const scene *s, const char *fmt, ...) LS_PRINTF(2, 3);
 
 /* None, if the context has not failed; else NULL. */
@@ -139,7 +141,7 @@ ls_value *machine_of_strategy(const scene *s, ls_strategy *strategy); /* borrowe
 ls_value *machine_of_thing(const scene *s, const thing *t);           /* copied */
 ls_value *machine_tuple(const scene *s, const items *args);
 
-/* The thing a value stands for; NULL: it is none. */
+/* The thing that a value stands for; NULL: it is none. */
 thing *machine_thing(machine *m, const ls_value *v);
 
 /* Evaluates to a thing of that kind, a strategy, a variable, a tensor. */
@@ -170,7 +172,7 @@ bool machine_shape(const scene *s, json_t *dims, ls_shape *out);
 json_t *machine_encode(machine *m, const ls_value *v);
 json_t *machine_encode_error(const ls_error *err);
 
-/* ---- operators, a table a file, each closed by a NULL name ---- */
+/* ---- operators, one table per file, each ended by a NULL name ---- */
 typedef struct operation {
     const char *name;
     ls_value *(*run)(const scene *s, json_t *e); /* e: the whole expression */
@@ -184,7 +186,8 @@ extern const operation machine_strategies[];
 extern const operation machine_replicas[];
 extern const operation machine_variables[];
 extern const operation machine_training[];
-extern const operation machine_rare[];
+extern const operation machine_cross_device[];
+extern const operation machine_cluster[];
 
 /* ---- shared between those files ---- */
 
@@ -196,11 +199,11 @@ ls_status machine_make_cross_device(json_t *spec, ls_cross_device **out, ls_erro
 /* The reduction of that name. */
 bool machine_reduce_op(const scene *s, json_t *name, ls_reduce *out);
 
-/* Where a result goes: {"device": ...} or an expression. */
+/* The destination of a result: {"device": ...} or an expression. */
 ls_value *machine_destination(const scene *s, json_t *e);
 ls_status machine_options(json_t *o, ls_communication_options *out, ls_error *err);
 
-/* What `user` of the library's callbacks points at. */
+/* The `user` argument of the library's callbacks. */
 typedef struct closure {
     machine *m;
     const thing *fn;

@@ -1,4 +1,4 @@
-/* Contexts, strategies as objects, and the scopes of a thread. */
+/* Operators: strategies, contexts, and the scopes of a thread. */
 #include "strategy_machine.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 /* ---- making strategies ---- */
 
-static ls_status refuse(ls_error *err, const char *what)
+static ls_status fail_program(ls_error *err, const char *what)
 {
     err->code = LS_INTERNAL;
     (void)snprintf(err->message, sizeof err->message, "the oracle program: %s", what);
@@ -22,7 +22,7 @@ ls_status machine_make_cross_device(json_t *spec, ls_cross_device **out, ls_erro
     const int num_packs = packs == NULL ? 1 : (int)json_integer_value(packs);
 
     if (name == NULL) {
-        return refuse(err, "no cross-device operations of that kind");
+        return fail_program(err, "no cross-device operations of that kind");
     }
     if (strcmp(name, "ReductionToOneDevice") == 0) {
         return ls_reduction_to_one_device_create(NULL, out, err);
@@ -32,7 +32,7 @@ ls_status machine_make_cross_device(json_t *spec, ls_cross_device **out, ls_erro
     }
     return strcmp(name, "NcclAllReduce") == 0
                ? ls_nccl_all_reduce_create(num_packs, out, err)
-               : refuse(err, "no cross-device operations of that kind");
+               : fail_program(err, "no cross-device operations of that kind");
 }
 
 /* "CPU:0,CPU:1": of a count, or of a list of names. */
@@ -79,7 +79,7 @@ ls_status machine_make_strategy(json_t *spec, size_t from, ls_strategy **out,
 
     if (kind == NULL ||
         !join_devices(json_array_get(spec, from + 1), devices, sizeof devices)) {
-        return refuse(err, "no strategy is written so");
+        return fail_program(err, "no strategy is written so");
     }
     if (strcmp(kind, "default") == 0) {
         *out = ls_strategy_retain(ls_default_strategy());
@@ -93,10 +93,10 @@ ls_status machine_make_strategy(json_t *spec, size_t from, ls_strategy **out,
     }
     return strcmp(kind, "central_storage") == 0
                ? ls_central_storage_create(devices, NULL, NULL, out, err)
-               : refuse(err, "no strategy is written so");
+               : fail_program(err, "no strategy is written so");
 }
 
-static ls_value *strategy(const scene *s, json_t *e)
+static ls_value *op_strategy(const scene *s, json_t *e)
 {
     ls_error err = LS_ERROR_INIT;
     ls_strategy *made = NULL;
@@ -117,7 +117,7 @@ static ls_value *device_names(const scene *s, const ls_strategy *of, bool parame
         parameter ? ls_strategy_parameter_devices(of) : ls_strategy_worker_devices(of);
 
     if (n == 0) {
-        // A strategy without devices of its own: the exception of a count of none.
+        // A strategy without devices: the error is that of a count of 0.
         ls_error err = LS_ERROR_INIT;
 
         err.code = LS_FAILED_PRECONDITION;
@@ -138,7 +138,7 @@ static ls_value *device_names(const scene *s, const ls_strategy *of, bool parame
     return machine_tuple(s, &names);
 }
 
-static ls_value *strategy_info(const scene *s, json_t *e)
+static ls_value *op_strategy_info(const scene *s, json_t *e)
 {
     const ls_strategy *of = machine_eval_strategy(s, json_array_get(e, 1));
     const char *what = json_string_value(json_array_get(e, 2));
@@ -179,7 +179,7 @@ static ls_value *replica_of(const scene *s, const ls_context *c)
     return machine_give(s, ls_value_dict(keys, v, 2, &out, &err), &out, &err);
 }
 
-static ls_value *context(const scene *s, json_t *e)
+static ls_value *op_context(const scene *s, json_t *e)
 {
     static const char *const keys[] = {"has_strategy", "cross_replica", "strategy",
                                        "replica"};
@@ -200,21 +200,21 @@ static ls_value *context(const scene *s, json_t *e)
     return machine_give(s, ls_value_dict(keys, v, 4, &out, &err), &out, &err);
 }
 
-/* A replica's number is a tensor, that of the default context a literal. */
-static ls_value *id(const scene *s, json_t *e)
+/* The id is a tensor in a replica, a literal in the default context. */
+static ls_value *op_id(const scene *s, json_t *e)
 {
     (void)e;
     return s->replica ? machine_of_tensor(s, ls_replica_id_tensor(s->c))
                       : machine_of_int(s, ls_replica_id(s->c));
 }
 
-static ls_value *n(const scene *s, json_t *e)
+static ls_value *op_n(const scene *s, json_t *e)
 {
     (void)e;
     return machine_of_int(s, ls_replica_count(s->c));
 }
 
-static ls_value *ctx(const scene *s, json_t *e)
+static ls_value *op_ctx(const scene *s, json_t *e)
 {
     ls_context *c = ls_replica_context();
 
@@ -226,7 +226,7 @@ static ls_value *ctx(const scene *s, json_t *e)
         s, &(thing){.kind = THING_CONTEXT, .context = c, .replica_id = ls_replica_id(c)});
 }
 
-static ls_value *in_cross_replica(const scene *s, json_t *e)
+static ls_value *op_in_cross_replica(const scene *s, json_t *e)
 {
     (void)e;
     return machine_of_bool(s, ls_in_cross_replica_context());
@@ -234,7 +234,7 @@ static ls_value *in_cross_replica(const scene *s, json_t *e)
 
 /* ---- scopes ---- */
 
-static ls_value *scope(const scene *s, json_t *e)
+static ls_value *op_scope(const scene *s, json_t *e)
 {
     ls_strategy *of = machine_eval_strategy(s, json_array_get(e, 1));
 
@@ -252,7 +252,7 @@ static ls_status pass_on(const ls_creator_next *next, const ls_tensor *value,
     return ls_creator_call(next, value, opts, out, err);
 }
 
-static ls_value *creator_scope(const scene *s, json_t *e)
+static ls_value *op_creator_scope(const scene *s, json_t *e)
 {
     (void)e;
     return machine_of_thing(s, &(thing){.kind = THING_CREATOR_SCOPE});
@@ -271,7 +271,7 @@ static thing *eval_scope(const scene *s, json_t *e)
     return t;
 }
 
-static ls_value *enter(const scene *s, json_t *e)
+static ls_value *op_enter(const scene *s, json_t *e)
 {
     thing *t = eval_scope(s, e);
     ls_error err = LS_ERROR_INIT;
@@ -290,7 +290,7 @@ static ls_value *enter(const scene *s, json_t *e)
                                        : machine_wrong(s, "out of memory");
 }
 
-static ls_value *leave(const scene *s, json_t *e)
+static ls_value *op_leave(const scene *s, json_t *e)
 {
     const thing *t = eval_scope(s, e);
     list *entered = &s->m->entered;
@@ -314,8 +314,9 @@ static ls_value *leave(const scene *s, json_t *e)
     return machine_done(s);
 }
 
-/* The value of an expression inside a scope whose leaving came to `st`. */
-static ls_value *after(const scene *s, ls_value *v, ls_status st, const ls_error *err)
+/* The value of an expression inside a scope, or the failure of exiting the scope. */
+static ls_value *value_after_exit(const scene *s, ls_value *v, ls_status st,
+                                  const ls_error *err)
 {
     if (v == NULL || st == LS_OK) {
         return v;
@@ -323,7 +324,7 @@ static ls_value *after(const scene *s, ls_value *v, ls_status st, const ls_error
     return machine_fail(s, err);
 }
 
-static ls_value *with(const scene *s, json_t *e)
+static ls_value *op_with(const scene *s, json_t *e)
 {
     ls_strategy *of = machine_eval_strategy(s, json_array_get(e, 1));
     ls_error err = LS_ERROR_INIT;
@@ -337,10 +338,10 @@ static ls_value *with(const scene *s, json_t *e)
         return machine_fail(s, &err);
     }
     v = machine_eval_all(s, e, 2, &args) ? args.v[args.n - 1] : NULL;
-    return after(s, v, ls_scope_try_exit(of, &err), &err);
+    return value_after_exit(s, v, ls_scope_try_exit(of, &err), &err);
 }
 
-static ls_value *name_scope(const scene *s, json_t *e)
+static ls_value *op_name_scope(const scene *s, json_t *e)
 {
     const char *name = json_string_value(json_array_get(e, 1));
     ls_error err = LS_ERROR_INIT;
@@ -350,10 +351,10 @@ static ls_value *name_scope(const scene *s, json_t *e)
     }
     ls_value *v = machine_eval(s, json_array_get(e, 2));
 
-    return after(s, v, ls_name_scope_exit(&err), &err);
+    return value_after_exit(s, v, ls_name_scope_exit(&err), &err);
 }
 
-static ls_value *sync_on_read(const scene *s, json_t *e)
+static ls_value *op_sync_on_read(const scene *s, json_t *e)
 {
     ls_error err = LS_ERROR_INIT;
 
@@ -362,10 +363,10 @@ static ls_value *sync_on_read(const scene *s, json_t *e)
     }
     ls_value *v = machine_eval(s, json_array_get(e, 1));
 
-    return after(s, v, ls_sync_on_read_exit(&err), &err);
+    return value_after_exit(s, v, ls_sync_on_read_exit(&err), &err);
 }
 
-static ls_value *colocate(const scene *s, json_t *e)
+static ls_value *op_colocate(const scene *s, json_t *e)
 {
     ls_strategy *of = machine_eval_strategy(s, json_array_get(e, 1));
     ls_variable *with_it =
@@ -380,10 +381,10 @@ static ls_value *colocate(const scene *s, json_t *e)
     }
     ls_value *v = machine_eval(s, json_array_get(e, 3));
 
-    return after(s, v, ls_colocate_exit(of, &err), &err);
+    return value_after_exit(s, v, ls_colocate_exit(of, &err), &err);
 }
 
-static ls_value *set_strategy(const scene *s, json_t *e)
+static ls_value *op_set_strategy(const scene *s, json_t *e)
 {
     json_t *which = json_array_get(e, 1);
     ls_strategy *of = json_is_null(which) ? NULL : machine_eval_strategy(s, which);
@@ -396,21 +397,21 @@ static ls_value *set_strategy(const scene *s, json_t *e)
 }
 
 const operation machine_contexts[] = {
-    {"context", context, 0, 0},
-    {"id", id, 0, 0},
-    {"n", n, 0, 0},
-    {"ctx", ctx, 0, 0},
-    {"in_cross_replica", in_cross_replica, 0, 0},
-    {"strategy", strategy, 1, 3},
-    {"strategy_info", strategy_info, 2, 2},
-    {"scope", scope, 1, 1},
-    {"creator_scope", creator_scope, 0, 0},
-    {"enter", enter, 1, 1},
-    {"exit", leave, 1, 1},
-    {"with", with, 2, 0},
-    {"name_scope", name_scope, 2, 2},
-    {"sync_on_read", sync_on_read, 1, 1},
-    {"colocate", colocate, 3, 3},
-    {"set_strategy", set_strategy, 1, 1},
+    {"context", op_context, 0, 0},
+    {"id", op_id, 0, 0},
+    {"n", op_n, 0, 0},
+    {"ctx", op_ctx, 0, 0},
+    {"in_cross_replica", op_in_cross_replica, 0, 0},
+    {"strategy", op_strategy, 1, 3},
+    {"strategy_info", op_strategy_info, 2, 2},
+    {"scope", op_scope, 1, 1},
+    {"creator_scope", op_creator_scope, 0, 0},
+    {"enter", op_enter, 1, 1},
+    {"exit", op_leave, 1, 1},
+    {"with", op_with, 2, 0},
+    {"name_scope", op_name_scope, 2, 2},
+    {"sync_on_read", op_sync_on_read, 1, 1},
+    {"colocate", op_colocate, 3, 3},
+    {"set_strategy", op_set_strategy, 1, 1},
     {NULL, NULL, 0, 0},
 };

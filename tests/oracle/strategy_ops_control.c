@@ -1,18 +1,18 @@
-/* Structures, names, functions, threads and text. */
+/* Operators: structures, names, functions, threads, text, merging and selecting. */
 #include "strategy_machine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static ls_value *tuple_of(const scene *s, json_t *e)
+static ls_value *op_tuple_of(const scene *s, json_t *e)
 {
     items args;
 
     return machine_eval_all(s, e, 1, &args) ? machine_tuple(s, &args) : NULL;
 }
 
-static ls_value *list_of(const scene *s, json_t *e)
+static ls_value *op_list_of(const scene *s, json_t *e)
 {
     ls_error err = LS_ERROR_INIT;
     ls_value *out = NULL;
@@ -24,7 +24,7 @@ static ls_value *list_of(const scene *s, json_t *e)
     return machine_give(s, ls_value_list(args.v, args.n, &out, &err), &out, &err);
 }
 
-static ls_value *dict_of(const scene *s, json_t *e)
+static ls_value *op_dict_of(const scene *s, json_t *e)
 {
     ls_error err = LS_ERROR_INIT;
     ls_value *out = NULL;
@@ -47,7 +47,7 @@ static ls_value *dict_of(const scene *s, json_t *e)
     return machine_give(s, ls_value_dict(keys, args.v, args.n, &out, &err), &out, &err);
 }
 
-static ls_value *at(const scene *s, json_t *e)
+static ls_value *op_at(const scene *s, json_t *e)
 {
     const ls_value *v = machine_eval(s, json_array_get(e, 1));
     const json_t *key = json_array_get(e, 2);
@@ -67,14 +67,14 @@ static ls_value *at(const scene *s, json_t *e)
     return found == NULL ? machine_wrong(s, "there is nothing at that place") : found;
 }
 
-static ls_value *seq(const scene *s, json_t *e)
+static ls_value *op_seq(const scene *s, json_t *e)
 {
     items args;
 
     return machine_eval_all(s, e, 1, &args) ? args.v[args.n - 1] : NULL;
 }
 
-static ls_value *let(const scene *s, json_t *e)
+static ls_value *op_let(const scene *s, json_t *e)
 {
     const char *name = json_string_value(json_array_get(e, 1));
     ls_value *v = machine_eval(s, json_array_get(e, 2));
@@ -85,7 +85,7 @@ static ls_value *let(const scene *s, json_t *e)
     return v;
 }
 
-static ls_value *fn(const scene *s, json_t *e)
+static ls_value *op_fn(const scene *s, json_t *e)
 {
     return machine_of_thing(s, &(thing){.kind = THING_FUNCTION,
                                         .params = json_array_get(e, 1),
@@ -93,7 +93,7 @@ static ls_value *fn(const scene *s, json_t *e)
                                         .where = s->f});
 }
 
-static ls_value *by_id(const scene *s, json_t *e)
+static ls_value *op_by_id(const scene *s, json_t *e)
 {
     const ls_context *c = ls_replica_context();
     json_t *mine = json_array_get(e, c == NULL ? SIZE_MAX : (size_t)ls_replica_id(c) + 1);
@@ -103,12 +103,12 @@ static ls_value *by_id(const scene *s, json_t *e)
 }
 
 /* One process is worker 0. */
-static ls_value *by_worker(const scene *s, json_t *e)
+static ls_value *op_by_worker(const scene *s, json_t *e)
 {
     return machine_eval(s, json_array_get(e, 1));
 }
 
-static ls_value *fail_as_told(const scene *s, json_t *e)
+static ls_value *op_fail_as_told(const scene *s, json_t *e)
 {
     const char *code = json_string_value(json_array_get(e, 1));
     const char *text = json_string_value(json_array_get(e, 2));
@@ -122,7 +122,7 @@ static ls_value *fail_as_told(const scene *s, json_t *e)
     return machine_wrong(s, "no code is called so");
 }
 
-static ls_value *same(const scene *s, json_t *e)
+static ls_value *op_same(const scene *s, json_t *e)
 {
     const ls_value *a = machine_eval(s, json_array_get(e, 1));
     const ls_value *b = a == NULL ? NULL : machine_eval(s, json_array_get(e, 2));
@@ -130,7 +130,7 @@ static ls_value *same(const scene *s, json_t *e)
     return b == NULL ? NULL : machine_of_bool(s, ls_value_same(a, b));
 }
 
-/* ---- together: one thread an expression ---- */
+/* ---- together: one thread per expression ---- */
 struct voice {
     machine *m;
     frame *outer;
@@ -141,10 +141,10 @@ struct voice {
     pthread_t thread;
 };
 
-static void *speak(void *arg)
+static void *eval_on_thread(void *arg)
 {
     struct voice *v = arg;
-    frame own = {v->outer, NULL}; // a let in here is seen by nobody else
+    frame own = {v->outer, NULL}; // a `let` in this thread binds a name for it alone
     scene s = {v->m, NULL, &own, false};
 
     v->status = ls_context_open(NULL, NULL, &s.c, &v->err);
@@ -162,7 +162,7 @@ static void *speak(void *arg)
     return NULL;
 }
 
-static ls_value *together(const scene *s, json_t *e)
+static ls_value *op_together(const scene *s, json_t *e)
 {
     struct voice voices[MACHINE_MAX_ITEMS];
     const size_t n = json_array_size(e) - 1;
@@ -177,7 +177,7 @@ static ls_value *together(const scene *s, json_t *e)
                             .outer = s->f,
                             .e = json_array_get(e, started + 1),
                             .err = LS_ERROR_INIT};
-        ok = pthread_create(&v->thread, NULL, speak, v) == 0;
+        ok = pthread_create(&v->thread, NULL, eval_on_thread, v) == 0;
     }
     for (size_t i = 0; i < started; i++) {
         (void)pthread_join(voices[i].thread, NULL);
@@ -195,14 +195,14 @@ static ls_value *together(const scene *s, json_t *e)
 }
 
 /* ---- text ---- */
-static ls_value *text(const scene *s, json_t *e)
+static ls_value *op_text(const scene *s, json_t *e)
 {
     const char *t = json_string_value(json_array_get(e, 1));
 
     return t == NULL ? machine_wrong(s, "a text is a string") : machine_of_text(s, t);
 }
 
-static ls_value *concat_text(const scene *s, json_t *e)
+static ls_value *op_concat_text(const scene *s, json_t *e)
 {
     const ls_value *a = machine_eval(s, json_array_get(e, 1));
     const ls_value *b = a == NULL ? NULL : machine_eval(s, json_array_get(e, 2));
@@ -239,7 +239,7 @@ static size_t print_value(ls_value *v, bool repr, char *buf, size_t size)
     return repr ? ls_value_repr(v, buf, size) : ls_value_text(v, buf, size);
 }
 
-static ls_value *print(const scene *s, json_t *e, bool repr)
+static ls_value *text_of_value(const scene *s, json_t *e, bool repr)
 {
     ls_value *v = machine_eval(s, json_array_get(e, 1));
     char *buf;
@@ -260,32 +260,71 @@ static ls_value *print(const scene *s, json_t *e, bool repr)
     return out;
 }
 
-static ls_value *str(const scene *s, json_t *e)
+static ls_value *op_str(const scene *s, json_t *e)
 {
-    return print(s, e, false);
+    return text_of_value(s, e, false);
 }
 
-static ls_value *repr(const scene *s, json_t *e)
+static ls_value *op_repr(const scene *s, json_t *e)
 {
-    return print(s, e, true);
+    return text_of_value(s, e, true);
+}
+
+/* ---- merging and selecting ---- */
+
+static ls_value *op_regroup(const scene *s, json_t *e)
+{
+    ls_error err = LS_ERROR_INIT;
+    ls_value *out = NULL;
+    items args;
+
+    if (!machine_eval_all(s, e, 1, &args)) {
+        return NULL;
+    }
+    return machine_give(s, ls_value_regroup(args.v, args.n, NULL, &out, &err), &out,
+                        &err);
+}
+
+static ls_value *op_select_replica(const scene *s, json_t *e)
+{
+    const size_t i = (size_t)json_integer_value(json_array_get(e, 1));
+    ls_value *v = machine_eval(s, json_array_get(e, 2)), *out = NULL;
+    ls_error err = LS_ERROR_INIT;
+
+    return v == NULL ? NULL
+                     : machine_give(s, ls_value_select(v, i, &out, &err), &out, &err);
+}
+
+static ls_value *op_select_replica_mirrored(const scene *s, json_t *e)
+{
+    const size_t i = (size_t)json_integer_value(json_array_get(e, 1));
+    ls_value *v = machine_eval(s, json_array_get(e, 2)), *out = NULL;
+    ls_error err = LS_ERROR_INIT;
+
+    return v == NULL
+               ? NULL
+               : machine_give(s, ls_value_select_mirrored(v, i, &out, &err), &out, &err);
 }
 
 const operation machine_control[] = {
-    {"tuple", tuple_of, 0, 0},
-    {"list", list_of, 0, 0},
-    {"dict", dict_of, 1, 1},
-    {"at", at, 2, 2},
-    {"seq", seq, 1, 0},
-    {"let", let, 2, 2},
-    {"fn", fn, 2, 2},
-    {"by_id", by_id, 1, 0},
-    {"by_worker", by_worker, 1, 0},
-    {"raise", fail_as_told, 2, 2},
-    {"same", same, 2, 2},
-    {"together", together, 1, 0},
-    {"text", text, 1, 1},
-    {"concat_text", concat_text, 2, 2},
-    {"str", str, 1, 1},
-    {"repr", repr, 1, 1},
+    {"tuple", op_tuple_of, 0, 0},
+    {"list", op_list_of, 0, 0},
+    {"dict", op_dict_of, 1, 1},
+    {"at", op_at, 2, 2},
+    {"seq", op_seq, 1, 0},
+    {"let", op_let, 2, 2},
+    {"fn", op_fn, 2, 2},
+    {"by_id", op_by_id, 1, 0},
+    {"by_worker", op_by_worker, 1, 0},
+    {"raise", op_fail_as_told, 2, 2},
+    {"same", op_same, 2, 2},
+    {"together", op_together, 1, 0},
+    {"text", op_text, 1, 1},
+    {"concat_text", op_concat_text, 2, 2},
+    {"str", op_str, 1, 1},
+    {"repr", op_repr, 1, 1},
+    {"regroup", op_regroup, 1, 0},
+    {"select_replica", op_select_replica, 2, 2},
+    {"select_replica_mirrored", op_select_replica_mirrored, 2, 2},
     {NULL, NULL, 0, 0},
 };

@@ -1,10 +1,10 @@
-/* What replicas do together. */
+/* Operators: what replicas do together. */
 #include "strategy_machine.h"
 
 #include <string.h>
 
-/* Values that the context owns are kept beyond it; NULL without a failure is none. */
-static ls_value *borrow(const scene *s, ls_value *v)
+/* Keeps a value of the context beyond its step; NULL without a failure is none. */
+static ls_value *keep_value(const scene *s, ls_value *v)
 {
     const ls_error none = LS_ERROR_INIT;
 
@@ -35,7 +35,7 @@ ls_status machine_options(json_t *o, ls_communication_options *out, ls_error *er
     return st == LS_OK ? ls_communication_check(out, err) : st;
 }
 
-static ls_value *all_reduce(const scene *s, json_t *e)
+static ls_value *op_all_reduce(const scene *s, json_t *e)
 {
     json_t *given = json_array_get(e, 3);
     ls_communication_options opts = LS_COMMUNICATION_OPTIONS_INIT;
@@ -50,22 +50,22 @@ static ls_value *all_reduce(const scene *s, json_t *e)
         (v = machine_eval(s, json_array_get(e, 2))) == NULL) {
         return NULL;
     }
-    return borrow(s,
-                  ls_all_reduce_value(s->c, op, v, json_is_object(given) ? &opts : NULL));
+    return keep_value(
+        s, ls_all_reduce_value(s->c, op, v, json_is_object(given) ? &opts : NULL));
 }
 
-static ls_value *all_gather(const scene *s, json_t *e)
+static ls_value *op_all_gather(const scene *s, json_t *e)
 {
     ls_value *v = machine_eval(s, json_array_get(e, 1));
     const int axis = (int)json_integer_value(json_array_get(e, 2));
 
-    return v == NULL ? NULL : borrow(s, ls_all_gather_value(s->c, v, axis, NULL));
+    return v == NULL ? NULL : keep_value(s, ls_all_gather_value(s->c, v, axis, NULL));
 }
 
 /* ---- merging ---- */
 
-static ls_value *merge(ls_context *cross, ls_strategy *strategy, ls_value *args,
-                       void *user)
+static ls_value *call_merge_function(ls_context *cross, ls_strategy *strategy,
+                                     ls_value *args, void *user)
 {
     const closure *k = user;
     const scene s = {k->m, cross, k->fn->where, false};
@@ -92,15 +92,17 @@ static ls_value *merge_on(const scene *s, ls_context *on, json_t *e, size_t from
         return NULL;
     }
     tuple = machine_tuple(s, &args);
-    return tuple == NULL ? NULL : borrow(s, ls_merge_call(on, merge, tuple, &k));
+    return tuple == NULL
+               ? NULL
+               : keep_value(s, ls_merge_call(on, call_merge_function, tuple, &k));
 }
 
-static ls_value *merge_call(const scene *s, json_t *e)
+static ls_value *op_merge_call(const scene *s, json_t *e)
 {
     return merge_on(s, s->c, e, 1);
 }
 
-static ls_value *merge_call_of(const scene *s, json_t *e)
+static ls_value *op_merge_call_of(const scene *s, json_t *e)
 {
     const thing *t = machine_eval_thing(s, json_array_get(e, 1), THING_CONTEXT);
     ls_error err = LS_ERROR_INIT;
@@ -110,7 +112,7 @@ static ls_value *merge_call_of(const scene *s, json_t *e)
         return NULL;
     }
     result = merge_on(s, t->context, e, 2);
-    // Outside of replicas the context of a run that has ended keeps the failure.
+    // Outside of replicas, the context of a finished run keeps the failure.
     if (t->context != s->c && !ls_has_strategy() &&
         ls_context_status(t->context, &err) != LS_OK) {
         (void)ls_context_fail_with(s->c, &err);
@@ -118,7 +120,7 @@ static ls_value *merge_call_of(const scene *s, json_t *e)
     return result;
 }
 
-static ls_value *ctx_update(const scene *s, json_t *e)
+static ls_value *op_ctx_update(const scene *s, json_t *e)
 {
     ls_variable *v = machine_eval_variable(s, json_array_get(e, 1));
     closure k = {s->m, NULL, false};
@@ -135,11 +137,11 @@ static ls_value *ctx_update(const scene *s, json_t *e)
     tuple = machine_tuple(s, &args);
     return tuple == NULL
                ? NULL
-               : borrow(s, ls_replica_update(s->c, v, machine_update, tuple, &k));
+               : keep_value(s, ls_replica_update(s->c, v, machine_update, tuple, &k));
 }
 
 const operation machine_replicas[] = {
-    {"all_reduce", all_reduce, 2, 3}, {"all_gather", all_gather, 2, 2},
-    {"merge_call", merge_call, 1, 0}, {"merge_call_of", merge_call_of, 2, 0},
-    {"ctx_update", ctx_update, 2, 3}, {NULL, NULL, 0, 0},
+    {"all_reduce", op_all_reduce, 2, 3}, {"all_gather", op_all_gather, 2, 2},
+    {"merge_call", op_merge_call, 1, 0}, {"merge_call_of", op_merge_call_of, 2, 0},
+    {"ctx_update", op_ctx_update, 2, 3}, {NULL, NULL, 0, 0},
 };

@@ -1,4 +1,4 @@
-/* What a strategy does: run, make values, reduce, gather, update. */
+/* Operators: what a strategy does (run, make values, reduce, gather, update). */
 #include "strategy_machine.h"
 
 #include <string.h>
@@ -81,7 +81,8 @@ static ls_value *run_arguments(const scene *s, json_t *e, bool *keywords)
 
     *keywords = kwargs != NULL && !json_is_null(kwargs);
     if (positional != NULL && !json_is_array(positional)) {
-        return machine_eval(s, positional); // no list: an error that the library finds
+        return machine_eval(
+            s, positional); // not a list: an error that the library must report
     }
     if (!machine_eval_all(s, positional, 0, &args)) {
         return NULL;
@@ -96,7 +97,7 @@ static ls_value *run_arguments(const scene *s, json_t *e, bool *keywords)
     return both.v[1] == NULL ? NULL : machine_tuple(s, &both);
 }
 
-static ls_value *run(const scene *s, json_t *e)
+static ls_value *op_run(const scene *s, json_t *e)
 {
     ls_strategy *of = machine_eval_strategy(s, json_array_get(e, 1));
     closure k = {s->m, NULL, false};
@@ -115,14 +116,14 @@ static ls_value *run(const scene *s, json_t *e)
                         &err);
 }
 
-/* ---- values made by one call a replica ---- */
+/* ---- values made by one call per replica ---- */
 struct maker {
     const scene *s;
-    json_t *e;       /* one expression a replica, from number 2 on */
+    json_t *e;       /* one expression per replica, from number 2 on */
     const thing *fn; /* or a function of (id, n) */
 };
 
-/* Evaluated on the replica's device, in whatever context the caller is in. */
+/* Evaluated on the replica's device, in the caller's context. */
 static ls_status make_there(const ls_value_context *vc, void *user, ls_value **out,
                             ls_error *err)
 {
@@ -145,7 +146,7 @@ static ls_status make_there(const ls_value_context *vc, void *user, ls_value **o
     return st;
 }
 
-static ls_value *values(const scene *s, json_t *e)
+static ls_value *op_values(const scene *s, json_t *e)
 {
     ls_strategy *of = machine_eval_strategy(s, json_array_get(e, 1));
     struct maker k = {s, e, NULL};
@@ -173,7 +174,7 @@ static ls_status make_by_function(const ls_value_context *vc, void *user, ls_val
     return ls_context_status(k->s->c, err);
 }
 
-static ls_value *values_from_function(const scene *s, json_t *e)
+static ls_value *op_values_from_function(const scene *s, json_t *e)
 {
     ls_strategy *of = machine_eval_strategy(s, json_array_get(e, 1));
     struct maker k = {s, NULL, NULL};
@@ -190,9 +191,9 @@ static ls_value *values_from_function(const scene *s, json_t *e)
                         &err);
 }
 
-/* ---- bringing values together ---- */
+/* ---- reducing and gathering ---- */
 
-static ls_value *reduce(const scene *s, json_t *e)
+static ls_value *op_reduce(const scene *s, json_t *e)
 {
     ls_strategy *of = machine_eval_strategy(s, json_array_get(e, 1));
     const json_t *axis = json_array_get(e, 4);
@@ -229,7 +230,7 @@ static ls_value *eval_pair(const scene *s, json_t *e, ls_strategy **of)
     return *of == NULL ? NULL : machine_eval(s, json_array_get(e, 2));
 }
 
-static ls_value *gather(const scene *s, json_t *e)
+static ls_value *op_gather(const scene *s, json_t *e)
 {
     ls_strategy *of;
     ls_value *v = eval_pair(s, e, &of), *out = NULL;
@@ -241,7 +242,7 @@ static ls_value *gather(const scene *s, json_t *e)
                : machine_give(s, ls_strategy_gather(of, v, axis, &out, &err), &out, &err);
 }
 
-static ls_value *local_results(const scene *s, json_t *e)
+static ls_value *op_local_results(const scene *s, json_t *e)
 {
     ls_strategy *of;
     ls_value *v = eval_pair(s, e, &of), *out = NULL;
@@ -252,7 +253,7 @@ static ls_value *local_results(const scene *s, json_t *e)
                                     &err);
 }
 
-static ls_value *value_container(const scene *s, json_t *e)
+static ls_value *op_value_container(const scene *s, json_t *e)
 {
     ls_strategy *of;
     ls_value *v = eval_pair(s, e, &of), *out = NULL;
@@ -263,7 +264,7 @@ static ls_value *value_container(const scene *s, json_t *e)
                                     &out, &err);
 }
 
-static ls_value *read_var(const scene *s, json_t *e)
+static ls_value *op_read_var(const scene *s, json_t *e)
 {
     ls_strategy *of = machine_eval_strategy(s, json_array_get(e, 1));
     ls_variable *v = of == NULL ? NULL : machine_eval_variable(s, json_array_get(e, 2));
@@ -275,7 +276,7 @@ static ls_value *read_var(const scene *s, json_t *e)
                                         &err);
 }
 
-static ls_value *reduce_to(const scene *s, json_t *e)
+static ls_value *op_reduce_to(const scene *s, json_t *e)
 {
     ls_strategy *of = machine_eval_strategy(s, json_array_get(e, 1));
     ls_error err = LS_ERROR_INIT;
@@ -291,7 +292,7 @@ static ls_value *reduce_to(const scene *s, json_t *e)
                         &err);
 }
 
-static ls_value *batch_reduce_to(const scene *s, json_t *e)
+static ls_value *op_batch_reduce_to(const scene *s, json_t *e)
 {
     ls_strategy *of = machine_eval_strategy(s, json_array_get(e, 1));
     json_t *pairs = json_array_get(e, 3);
@@ -327,7 +328,7 @@ static ls_value *batch_reduce_to(const scene *s, json_t *e)
     return machine_give(s, ls_value_list(out.v, out.n, &all, &err), &all, &err);
 }
 
-static ls_value *broadcast_to(const scene *s, json_t *e)
+static ls_value *op_broadcast_to(const scene *s, json_t *e)
 {
     ls_strategy *of;
     ls_value *v = eval_pair(s, e, &of), *out = NULL;
@@ -355,7 +356,7 @@ ls_value *machine_update(ls_context *c, ls_variable *component, ls_value *args,
     return machine_call(&s, k->fn, &given, NULL);
 }
 
-static ls_value *update(const scene *s, json_t *e)
+static ls_value *op_update(const scene *s, json_t *e)
 {
     ls_strategy *of = machine_eval_strategy(s, json_array_get(e, 1));
     ls_variable *v = of == NULL ? NULL : machine_eval_variable(s, json_array_get(e, 2));
@@ -382,7 +383,7 @@ static ls_value *update(const scene *s, json_t *e)
         &err);
 }
 
-static ls_value *mirrored(const scene *s, json_t *e)
+static ls_value *op_mirrored(const scene *s, json_t *e)
 {
     ls_error err = LS_ERROR_INIT;
     ls_value *out = NULL;
@@ -395,18 +396,18 @@ static ls_value *mirrored(const scene *s, json_t *e)
 }
 
 const operation machine_strategies[] = {
-    {"run", run, 2, 4},
-    {"values", values, 1, 0},
-    {"values_from_function", values_from_function, 2, 2},
-    {"reduce", reduce, 4, 4},
-    {"gather", gather, 3, 3},
-    {"local_results", local_results, 2, 2},
-    {"value_container", value_container, 2, 2},
-    {"read_var", read_var, 2, 2},
-    {"reduce_to", reduce_to, 4, 4},
-    {"batch_reduce_to", batch_reduce_to, 3, 3},
-    {"broadcast_to", broadcast_to, 3, 3},
-    {"update", update, 3, 5},
-    {"mirrored", mirrored, 1, 0},
+    {"run", op_run, 2, 4},
+    {"values", op_values, 1, 0},
+    {"values_from_function", op_values_from_function, 2, 2},
+    {"reduce", op_reduce, 4, 4},
+    {"gather", op_gather, 3, 3},
+    {"local_results", op_local_results, 2, 2},
+    {"value_container", op_value_container, 2, 2},
+    {"read_var", op_read_var, 2, 2},
+    {"reduce_to", op_reduce_to, 4, 4},
+    {"batch_reduce_to", op_batch_reduce_to, 3, 3},
+    {"broadcast_to", op_broadcast_to, 3, 3},
+    {"update", op_update, 3, 5},
+    {"mirrored", op_mirrored, 1, 0},
     {NULL, NULL, 0, 0},
 };

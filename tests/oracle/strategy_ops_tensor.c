@@ -1,4 +1,4 @@
-/* Arithmetic, shapes, slices and gradients. */
+/* Operators: arithmetic, shapes, slices and gradients. */
 #include "strategy_machine.h"
 
 #include <stdlib.h>
@@ -30,49 +30,47 @@ static bool operands(const scene *s, json_t *e, ls_tensor *out[2])
     return out[0] != NULL && out[1] != NULL;
 }
 
-static ls_value *add(const scene *s, json_t *e)
+static ls_value *apply_two(const scene *s, json_t *e,
+                           ls_tensor *(*op)(ls_context *c, ls_tensor *a, ls_tensor *b))
 {
     ls_tensor *t[2];
 
-    return operands(s, e, t) ? machine_of_tensor(s, ls_add(s->c, t[0], t[1])) : NULL;
+    return operands(s, e, t) ? machine_of_tensor(s, op(LS_HERE(s->c), t[0], t[1])) : NULL;
 }
 
-static ls_value *sub(const scene *s, json_t *e)
+static ls_value *op_add(const scene *s, json_t *e)
 {
-    ls_tensor *t[2];
-
-    return operands(s, e, t) ? machine_of_tensor(s, ls_sub(s->c, t[0], t[1])) : NULL;
+    return apply_two(s, e, ls_add);
 }
 
-static ls_value *mul(const scene *s, json_t *e)
+static ls_value *op_sub(const scene *s, json_t *e)
 {
-    ls_tensor *t[2];
-
-    return operands(s, e, t) ? machine_of_tensor(s, ls_mul(s->c, t[0], t[1])) : NULL;
+    return apply_two(s, e, ls_sub);
 }
 
-static ls_value *divide(const scene *s, json_t *e)
+static ls_value *op_mul(const scene *s, json_t *e)
 {
-    ls_tensor *t[2];
-
-    return operands(s, e, t) ? machine_of_tensor(s, ls_div(s->c, t[0], t[1])) : NULL;
+    return apply_two(s, e, ls_mul);
 }
 
-static ls_value *matmul(const scene *s, json_t *e)
+static ls_value *op_divide(const scene *s, json_t *e)
 {
-    ls_tensor *t[2];
-
-    return operands(s, e, t) ? machine_of_tensor(s, ls_matmul(s->c, t[0], t[1])) : NULL;
+    return apply_two(s, e, ls_div);
 }
 
-static ls_value *neg(const scene *s, json_t *e)
+static ls_value *op_matmul(const scene *s, json_t *e)
+{
+    return apply_two(s, e, ls_matmul);
+}
+
+static ls_value *op_neg(const scene *s, json_t *e)
 {
     ls_tensor *t = machine_eval_tensor(s, json_array_get(e, 1));
 
     return t == NULL ? NULL : machine_of_tensor(s, ls_neg(s->c, t));
 }
 
-static ls_value *square(const scene *s, json_t *e)
+static ls_value *op_square(const scene *s, json_t *e)
 {
     ls_tensor *t = machine_eval_tensor(s, json_array_get(e, 1));
 
@@ -105,7 +103,7 @@ static bool read_axes(const scene *s, const json_t *j, struct axes *out)
     return true;
 }
 
-static ls_value *sum(const scene *s, json_t *e)
+static ls_value *op_sum(const scene *s, json_t *e)
 {
     ls_tensor *t = machine_eval_tensor(s, json_array_get(e, 1));
     struct axes a;
@@ -116,7 +114,7 @@ static ls_value *sum(const scene *s, json_t *e)
     return machine_of_tensor(s, ls_sum(s->c, t, a.given ? a.at : NULL, a.n, false));
 }
 
-static ls_value *mean(const scene *s, json_t *e)
+static ls_value *op_mean(const scene *s, json_t *e)
 {
     ls_tensor *t = machine_eval_tensor(s, json_array_get(e, 1));
     struct axes a;
@@ -127,7 +125,7 @@ static ls_value *mean(const scene *s, json_t *e)
     return machine_of_tensor(s, ls_mean(s->c, t, a.given ? a.at : NULL, a.n, false));
 }
 
-static ls_value *reshape(const scene *s, json_t *e)
+static ls_value *op_reshape(const scene *s, json_t *e)
 {
     ls_tensor *t = machine_eval_tensor(s, json_array_get(e, 1));
     ls_shape shape;
@@ -138,7 +136,7 @@ static ls_value *reshape(const scene *s, json_t *e)
     return machine_of_tensor(s, ls_reshape(s->c, t, shape));
 }
 
-static ls_value *cast(const scene *s, json_t *e)
+static ls_value *op_cast(const scene *s, json_t *e)
 {
     ls_tensor *t = machine_eval_tensor(s, json_array_get(e, 1));
     const char *name = json_string_value(json_array_get(e, 2));
@@ -153,7 +151,7 @@ static ls_value *cast(const scene *s, json_t *e)
     return machine_of_tensor(s, ls_cast(s->c, t, dtype));
 }
 
-static ls_value *take(const scene *s, json_t *e)
+static ls_value *op_take(const scene *s, json_t *e)
 {
     ls_tensor *t = machine_eval_tensor(s, json_array_get(e, 1));
     ls_tensor *at = t == NULL ? NULL : machine_eval_tensor(s, json_array_get(e, 2));
@@ -161,7 +159,7 @@ static ls_value *take(const scene *s, json_t *e)
     return at == NULL ? NULL : machine_of_tensor(s, ls_gather(s->c, t, at, 0));
 }
 
-static ls_value *add_n(const scene *s, json_t *e)
+static ls_value *op_add_n(const scene *s, json_t *e)
 {
     const ls_value *v = machine_eval(s, json_array_get(e, 1));
     ls_tensor *total = NULL;
@@ -181,14 +179,14 @@ static ls_value *add_n(const scene *s, json_t *e)
                          : machine_of_tensor(s, total);
 }
 
-static ls_value *tensor(const scene *s, json_t *e)
+static ls_value *op_tensor(const scene *s, json_t *e)
 {
     ls_tensor *t = machine_eval_tensor(s, json_array_get(e, 1));
 
     return t == NULL ? NULL : machine_of_tensor(s, ls_identity(s->c, t));
 }
 
-static ls_value *slices(const scene *s, json_t *e)
+static ls_value *op_slices(const scene *s, json_t *e)
 {
     ls_tensor *values = machine_eval_tensor(s, json_array_get(e, 1));
     ls_tensor *at = values == NULL ? NULL : machine_eval_tensor(s, json_array_get(e, 2));
@@ -205,7 +203,7 @@ static ls_value *slices(const scene *s, json_t *e)
             return NULL;
         }
     } else {
-        // Ours always have a dense shape: this one says that the case gave none.
+        // The library needs a dense shape: this one marks that the case gave none.
         shape = ls_tensor_shape(values);
         shape.dims[0] = MACHINE_NO_ROWS;
     }
@@ -213,7 +211,7 @@ static ls_value *slices(const scene *s, json_t *e)
                             &out, &err);
 }
 
-static ls_value *densify(const scene *s, json_t *e)
+static ls_value *op_densify(const scene *s, json_t *e)
 {
     ls_tensor *t = machine_eval_tensor(s, json_array_get(e, 1));
     void *bytes;
@@ -236,7 +234,7 @@ static ls_value *densify(const scene *s, json_t *e)
     return machine_of_tensor(s, dense);
 }
 
-static ls_value *random_values(const scene *s, json_t *e)
+static ls_value *op_random_values(const scene *s, json_t *e)
 {
     ls_shape shape;
 
@@ -248,7 +246,7 @@ static ls_value *random_values(const scene *s, json_t *e)
 
 /* ---- gradients ---- */
 
-/* The arguments by kind: a tape is asked for tensors and for variables apart. */
+/* The arguments by kind: tensors and variables have separate calls. */
 struct sources {
     ls_tensor *tensors[MACHINE_MAX_ITEMS], *tensor_grads[MACHINE_MAX_ITEMS];
     ls_variable *variables[MACHINE_MAX_ITEMS];
@@ -267,7 +265,7 @@ static bool watch(const scene *s, ls_tape *tape, items *args, struct sources *fr
             from->variables[from->nvariables++] = v;
             continue;
         }
-        // A tensor of this context: those from outside are a new one at every use.
+        // A tensor of this context: one from outside would be a new one at every use.
         ls_tensor *t = ls_identity(s->c, machine_tensor(s, args->v[i]));
 
         if (t == NULL) {
@@ -283,7 +281,7 @@ static bool watch(const scene *s, ls_tape *tape, items *args, struct sources *fr
     return true;
 }
 
-static ls_value *gradient(const scene *s, json_t *e)
+static ls_value *op_gradient(const scene *s, json_t *e)
 {
     const ls_tape_options opts = {sizeof opts, true, false};
     const thing *fn = machine_eval_thing(s, json_array_get(e, 1), THING_FUNCTION);
@@ -326,23 +324,23 @@ static ls_value *gradient(const scene *s, json_t *e)
 }
 
 const operation machine_tensors[] = {
-    {"add", add, 2, 2},
-    {"sub", sub, 2, 2},
-    {"mul", mul, 2, 2},
-    {"div", divide, 2, 2},
-    {"matmul", matmul, 2, 2},
-    {"neg", neg, 1, 1},
-    {"square", square, 1, 1},
-    {"sum", sum, 1, 2},
-    {"mean", mean, 1, 2},
-    {"reshape", reshape, 2, 2},
-    {"cast", cast, 2, 2},
-    {"take", take, 2, 2},
-    {"add_n", add_n, 1, 1},
-    {"tensor", tensor, 1, 1},
-    {"slices", slices, 2, 3},
-    {"densify", densify, 1, 1},
-    {"random", random_values, 1, 1},
-    {"gradient", gradient, 2, 2},
+    {"add", op_add, 2, 2},
+    {"sub", op_sub, 2, 2},
+    {"mul", op_mul, 2, 2},
+    {"div", op_divide, 2, 2},
+    {"matmul", op_matmul, 2, 2},
+    {"neg", op_neg, 1, 1},
+    {"square", op_square, 1, 1},
+    {"sum", op_sum, 1, 2},
+    {"mean", op_mean, 1, 2},
+    {"reshape", op_reshape, 2, 2},
+    {"cast", op_cast, 2, 2},
+    {"take", op_take, 2, 2},
+    {"add_n", op_add_n, 1, 1},
+    {"tensor", op_tensor, 1, 1},
+    {"slices", op_slices, 2, 3},
+    {"densify", op_densify, 1, 1},
+    {"random", op_random_values, 1, 1},
+    {"gradient", op_gradient, 2, 2},
     {NULL, NULL, 0, 0},
 };

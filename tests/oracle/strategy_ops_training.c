@@ -1,4 +1,4 @@
-/* Losses, optimizers and metrics. */
+/* Operators: losses, optimizers and metrics. */
 #include "strategy_machine.h"
 #include "train_optimizer.h"
 
@@ -17,7 +17,7 @@ static ls_tensor *eval_weight(const scene *s, json_t *e, const ls_tensor *losses
                                  : machine_tensor(s, v);
 }
 
-static ls_value *average_loss(const scene *s, json_t *e)
+static ls_value *op_average_loss(const scene *s, json_t *e)
 {
     json_t *o = json_array_get(e, 2);
     json_t *weight = json_object_get(o, "weight"), *global = json_object_get(o, "global");
@@ -38,7 +38,7 @@ static ls_value *average_loss(const scene *s, json_t *e)
                                s, ls_average_loss_value(s->c, losses, weights, batch));
 }
 
-static ls_value *regularization_loss(const scene *s, json_t *e)
+static ls_value *op_regularization_loss(const scene *s, json_t *e)
 {
     ls_tensor *t = machine_eval_tensor(s, json_array_get(e, 1));
 
@@ -47,7 +47,7 @@ static ls_value *regularization_loss(const scene *s, json_t *e)
 
 /* ---- optimizers ---- */
 
-static ls_value *optimizer(const scene *s, json_t *e)
+static ls_value *op_optimizer(const scene *s, json_t *e)
 {
     const train_optimizer_maker make =
         train_optimizer_named(json_string_value(json_array_get(e, 1)));
@@ -86,7 +86,7 @@ static ls_tensor *fit_rows(const scene *s, ls_tensor *g, const ls_variable *v)
     return ls_adopt(s->c, out);
 }
 
-static ls_value *apply(const scene *s, json_t *e)
+static ls_value *op_apply(const scene *s, json_t *e)
 {
     const thing *o = machine_eval_thing(s, json_array_get(e, 1), THING_OPTIMIZER);
     json_t *pairs = json_array_get(e, 2);
@@ -118,7 +118,7 @@ static ls_value *apply(const scene *s, json_t *e)
     return machine_done(s);
 }
 
-static ls_value *iterations(const scene *s, json_t *e)
+static ls_value *op_iterations(const scene *s, json_t *e)
 {
     const thing *o = machine_eval_thing(s, json_array_get(e, 1), THING_OPTIMIZER);
 
@@ -130,7 +130,7 @@ static ls_value *iterations(const scene *s, json_t *e)
 
 /* ---- metrics ---- */
 
-static ls_value *metric(const scene *s, json_t *e)
+static ls_value *op_metric(const scene *s, json_t *e)
 {
     const char *kind = json_string_value(json_array_get(e, 1));
     ls_error err = LS_ERROR_INIT;
@@ -148,7 +148,7 @@ static ls_value *metric(const scene *s, json_t *e)
     return out;
 }
 
-static ls_value *metric_add(const scene *s, json_t *e)
+static ls_value *op_metric_add(const scene *s, json_t *e)
 {
     const thing *m = machine_eval_thing(s, json_array_get(e, 1), THING_METRIC);
     ls_tensor *t = m == NULL ? NULL : machine_eval_tensor(s, json_array_get(e, 2));
@@ -160,7 +160,7 @@ static ls_value *metric_add(const scene *s, json_t *e)
     return machine_done(s);
 }
 
-static ls_value *metric_result(const scene *s, json_t *e)
+static ls_value *op_metric_result(const scene *s, json_t *e)
 {
     const thing *m = machine_eval_thing(s, json_array_get(e, 1), THING_METRIC);
 
@@ -168,13 +168,13 @@ static ls_value *metric_result(const scene *s, json_t *e)
 }
 
 const operation machine_training[] = {
-    {"average_loss", average_loss, 1, 2},
-    {"regularization_loss", regularization_loss, 1, 1},
-    {"optimizer", optimizer, 2, 2},
-    {"apply", apply, 2, 2},
-    {"iterations", iterations, 1, 1},
-    {"metric", metric, 1, 1},
-    {"metric_add", metric_add, 2, 2},
-    {"metric_result", metric_result, 1, 1},
+    {"average_loss", op_average_loss, 1, 2},
+    {"regularization_loss", op_regularization_loss, 1, 1},
+    {"optimizer", op_optimizer, 2, 2},
+    {"apply", op_apply, 2, 2},
+    {"iterations", op_iterations, 1, 1},
+    {"metric", op_metric, 1, 1},
+    {"metric_add", op_metric_add, 2, 2},
+    {"metric_result", op_metric_result, 1, 1},
     {NULL, NULL, 0, 0},
 };

@@ -1,4 +1,4 @@
-/* Variables: making, writing, reading, asking, checkpoints. */
+/* Operators: variables (creating, writing, reading, properties, checkpoints). */
 #include "strategy_machine.h"
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ static ls_tensor *initial_value(const scene *s, json_t *e, const char *dtype_nam
     return machine_literal(s, v, dtype);
 }
 
-static ls_value *var(const scene *s, json_t *e)
+static ls_value *op_var(const scene *s, json_t *e)
 {
     const json_t *o = json_array_get(e, 2);
     const char *dtype = json_string_value(json_object_get(o, "dtype"));
@@ -82,23 +82,23 @@ static ls_value *assign_by(const scene *s, json_t *e, ls_assign_op op)
     return machine_done(s);
 }
 
-static ls_value *assign(const scene *s, json_t *e)
+static ls_value *op_assign(const scene *s, json_t *e)
 {
     return assign_by(s, e, LS_ASSIGN);
 }
 
-static ls_value *assign_add(const scene *s, json_t *e)
+static ls_value *op_assign_add(const scene *s, json_t *e)
 {
     return assign_by(s, e, LS_ASSIGN_ADD);
 }
 
-static ls_value *assign_sub(const scene *s, json_t *e)
+static ls_value *op_assign_sub(const scene *s, json_t *e)
 {
     return assign_by(s, e, LS_ASSIGN_SUB);
 }
 
 /* One row serves all seven: the operator's name says which. */
-static ls_value *scatter(const scene *s, json_t *e)
+static ls_value *op_scatter(const scene *s, json_t *e)
 {
     static const struct {
         const char *name;
@@ -131,14 +131,14 @@ static ls_value *scatter(const scene *s, json_t *e)
 
 /* ---- reading ---- */
 
-static ls_value *read(const scene *s, json_t *e)
+static ls_value *op_read(const scene *s, json_t *e)
 {
     ls_variable *v = machine_eval_variable(s, json_array_get(e, 1));
 
     return v == NULL ? NULL : machine_of_tensor(s, ls_read(s->c, v));
 }
 
-static ls_value *copies(const scene *s, json_t *e)
+static ls_value *op_copies(const scene *s, json_t *e)
 {
     ls_variable *v = machine_eval_variable(s, json_array_get(e, 1));
     items out = {0};
@@ -159,7 +159,7 @@ static ls_value *copies(const scene *s, json_t *e)
     return machine_tuple(s, &out);
 }
 
-static ls_value *set_copies(const scene *s, json_t *e)
+static ls_value *op_set_copies(const scene *s, json_t *e)
 {
     ls_variable *v = machine_eval_variable(s, json_array_get(e, 1));
     items args;
@@ -181,9 +181,9 @@ static ls_value *set_copies(const scene *s, json_t *e)
     return machine_done(s);
 }
 
-static ls_value *copies_equal(const scene *s, json_t *e)
+static ls_value *op_copies_equal(const scene *s, json_t *e)
 {
-    const ls_value *all = copies(s, e);
+    const ls_value *all = op_copies(s, e);
     bool equal = true;
 
     if (all == NULL) {
@@ -200,7 +200,7 @@ static ls_value *copies_equal(const scene *s, json_t *e)
     return machine_of_bool(s, equal);
 }
 
-/* ---- asking ---- */
+/* ---- properties ---- */
 
 /* TensorFlow names a variable by its first output. */
 static ls_value *name_of(const scene *s, const ls_variable *v)
@@ -248,7 +248,7 @@ static ls_value *shape_of(const scene *s, const ls_variable *v)
                         &err);
 }
 
-static ls_value *property(const scene *s, json_t *e)
+static ls_value *op_property(const scene *s, json_t *e)
 {
     const ls_variable *v = machine_eval_variable(s, json_array_get(e, 1));
     const char *what = json_string_value(json_array_get(e, 2));
@@ -280,8 +280,8 @@ static ls_value *property(const scene *s, json_t *e)
                : machine_wrong(s, "a variable has no %s", what);
 }
 
-/* value(): like read_value(), but of a variable kept equal it is just the operand. */
-static ls_value *value(const scene *s, json_t *e)
+/* value(): like read_value(), but a mirrored variable is used as an operand. */
+static ls_value *op_value(const scene *s, json_t *e)
 {
     ls_variable *v = machine_eval_variable(s, json_array_get(e, 1));
 
@@ -291,6 +291,15 @@ static ls_value *value(const scene *s, json_t *e)
     return machine_of_tensor(s, ls_variable_synchronization(v) == LS_SYNC_ON_READ
                                     ? ls_read(s->c, v)
                                     : ls_variable_as_tensor(s->c, v));
+}
+
+static ls_value *op_created_in_scope(const scene *s, json_t *e)
+{
+    const ls_strategy *of = machine_eval_strategy(s, json_array_get(e, 1));
+    const ls_variable *v =
+        of == NULL ? NULL : machine_eval_variable(s, json_array_get(e, 2));
+
+    return v == NULL ? NULL : machine_of_bool(s, ls_strategy_created(of, v));
 }
 
 /* ---- checkpoints ---- */
@@ -308,7 +317,7 @@ static saved *find_saved(const scene *s, const char *file, const char *key)
     return NULL;
 }
 
-static ls_value *save(const scene *s, json_t *e)
+static ls_value *op_save(const scene *s, json_t *e)
 {
     const char *file = json_string_value(json_array_get(e, 1)), *key;
     json_t *expression;
@@ -335,7 +344,7 @@ static ls_value *save(const scene *s, json_t *e)
     return machine_done(s);
 }
 
-static ls_value *restore(const scene *s, json_t *e)
+static ls_value *op_restore(const scene *s, json_t *e)
 {
     const char *file = json_string_value(json_array_get(e, 1)), *key;
     json_t *expression;
@@ -356,7 +365,7 @@ static ls_value *restore(const scene *s, json_t *e)
     return machine_done(s);
 }
 
-static ls_value *saved_tensor(const scene *s, json_t *e)
+static ls_value *op_saved_tensor(const scene *s, json_t *e)
 {
     const saved *k = find_saved(s, json_string_value(json_array_get(e, 1)),
                                 json_string_value(json_array_get(e, 2)));
@@ -365,25 +374,26 @@ static ls_value *saved_tensor(const scene *s, json_t *e)
 }
 
 const operation machine_variables[] = {
-    {"var", var, 1, 2},
-    {"assign", assign, 2, 3},
-    {"assign_add", assign_add, 2, 3},
-    {"assign_sub", assign_sub, 2, 3},
-    {"scatter_add", scatter, 2, 2},
-    {"scatter_sub", scatter, 2, 2},
-    {"scatter_mul", scatter, 2, 2},
-    {"scatter_div", scatter, 2, 2},
-    {"scatter_min", scatter, 2, 2},
-    {"scatter_max", scatter, 2, 2},
-    {"scatter_update", scatter, 2, 2},
-    {"read", read, 1, 1},
-    {"value", value, 1, 1},
-    {"copies", copies, 1, 1},
-    {"set_copies", set_copies, 2, 0},
-    {"copies_equal", copies_equal, 1, 1},
-    {"property", property, 2, 2},
-    {"save", save, 2, 2},
-    {"restore", restore, 2, 2},
-    {"saved", saved_tensor, 2, 2},
+    {"created_in_scope", op_created_in_scope, 2, 2},
+    {"var", op_var, 1, 2},
+    {"assign", op_assign, 2, 3},
+    {"assign_add", op_assign_add, 2, 3},
+    {"assign_sub", op_assign_sub, 2, 3},
+    {"scatter_add", op_scatter, 2, 2},
+    {"scatter_sub", op_scatter, 2, 2},
+    {"scatter_mul", op_scatter, 2, 2},
+    {"scatter_div", op_scatter, 2, 2},
+    {"scatter_min", op_scatter, 2, 2},
+    {"scatter_max", op_scatter, 2, 2},
+    {"scatter_update", op_scatter, 2, 2},
+    {"read", op_read, 1, 1},
+    {"value", op_value, 1, 1},
+    {"copies", op_copies, 1, 1},
+    {"set_copies", op_set_copies, 2, 0},
+    {"copies_equal", op_copies_equal, 1, 1},
+    {"property", op_property, 2, 2},
+    {"save", op_save, 2, 2},
+    {"restore", op_restore, 2, 2},
+    {"saved", op_saved_tensor, 2, 2},
     {NULL, NULL, 0, 0},
 };

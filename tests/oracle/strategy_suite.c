@@ -1,5 +1,5 @@
 /* The suite `strategy`: strategies, contexts, values and variables of one process. */
-#include "agree.h"
+#include "answers_agree.h"
 #include "strategy_machine.h"
 #include "watchdog.h"
 
@@ -9,14 +9,16 @@
 
 enum { SECONDS_A_STEP = 60 };
 
-/* The machine of a single process has eight devices; they are the default runtime's, so
- * that whatever names no runtime finds them. */
+/*
+ * The suite's machine has eight devices; they are in the default runtime, so that calls
+ * without a runtime find them.
+ */
 bool oracle_strategy_prepare(void)
 {
     return setenv("LS_DEVICES", "8", 1) == 0 && setenv("LS_THREADS", "1", 1) == 0;
 }
 
-/* What a step came to, as the line writes it. */
+/* The result of a step in the form of the line. */
 static json_t *answer_step(machine *m, json_t *step)
 {
     const scene s = {m, m->c, m->top, false};
@@ -30,8 +32,8 @@ static json_t *answer_step(machine *m, json_t *step)
     return op != NULL && strcmp(op, "let") == 0 ? json_null() : machine_encode(m, v);
 }
 
-static void describe(size_t number, const json_t *want, const json_t *got, char *note,
-                     size_t size)
+static void describe_result(size_t number, const json_t *want, const json_t *got,
+                            char *note, size_t size)
 {
     char *w = json_dumps(want, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
     char *g =
@@ -64,7 +66,7 @@ static bool run_steps(machine *m, const oracle_case *k, char *note, size_t size)
         const bool agreed = agree(&rule, want, got);
 
         if (!agreed) {
-            describe(i, want, got, note, size);
+            describe_result(i, want, got, note, size);
         }
         json_decref(got);
         if (!agreed) {
@@ -74,7 +76,7 @@ static bool run_steps(machine *m, const oracle_case *k, char *note, size_t size)
     return true;
 }
 
-/* A case on its way through a thread. */
+/* The argument of a case's thread. */
 struct trial {
     const oracle_case *k;
     json_t *strategy;
@@ -108,7 +110,7 @@ static void *try_case(void *arg)
     return NULL;
 }
 
-/* Each on a thread of its own, which begins in default mode whatever the last one did. */
+/* Each case runs on a thread of its own, which starts in default mode. */
 oracle_verdict oracle_strategy(const oracle_case *k, char *note, size_t size)
 {
     json_t *strategy = json_object_get(json_object_get(k->line, "case"), "strategy");

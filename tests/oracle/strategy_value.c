@@ -1,4 +1,4 @@
-/* JSON into values, values into answers. */
+/* Converts JSON to values, and values to answers. */
 #include "strategy_machine.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ bool machine_shape(const scene *s, json_t *dims, ls_shape *out)
     return true;
 }
 
-/* A number of a tensor; what JSON has no number for is a string. */
+/* A number of a tensor; a string for those that JSON cannot write. */
 static double element(const json_t *x)
 {
     const char *text = json_string_value(x);
@@ -37,8 +37,7 @@ static double element(const json_t *x)
     return json_is_boolean(x) ? (double)json_is_true(x) : json_number_value(x);
 }
 
-/* Doubles and int64 hold every element of the other dtypes, which a cast makes of them.
- */
+/* Elements are read as double or int64 and cast to their dtype. */
 static bool is_floating(ls_dtype dtype)
 {
     return dtype == LS_F16 || dtype == LS_BF16 || dtype == LS_F32 || dtype == LS_F64;

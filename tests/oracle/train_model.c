@@ -1,3 +1,4 @@
+/* The layers of the models of the suite `train`, by operations of the library. */
 #include "train_model.h"
 
 #include <stdio.h>
@@ -63,7 +64,7 @@ struct layer {
 };
 
 /* NULL: there is no weight of that name. */
-static ls_variable *find(const struct layer *l, const char *name)
+static ls_variable *find_weight(const struct layer *l, const char *name)
 {
     char full[96];
 
@@ -76,10 +77,10 @@ static ls_variable *find(const struct layer *l, const char *name)
     return NULL;
 }
 
-/* The weight, which must be there. */
+/* The weight; fails if there is none. */
 static ls_tensor *weight(ls_context *c, const struct layer *l, const char *name)
 {
-    ls_variable *v = find(l, name);
+    ls_variable *v = find_weight(l, name);
 
     if (v == NULL) {
         return ls_context_fail(c, LS_NOT_FOUND, "layer %zu has no weight %s", l->number,
@@ -88,10 +89,10 @@ static ls_tensor *weight(ls_context *c, const struct layer *l, const char *name)
     return ls_read(c, v);
 }
 
-/* The weight, or NULL if the layer does without it. */
+/* The weight, or NULL if the layer has none. */
 static ls_tensor *if_there(ls_context *c, const struct layer *l, const char *name)
 {
-    return find(l, name) == NULL ? NULL : weight(c, l, name);
+    return find_weight(l, name) == NULL ? NULL : weight(c, l, name);
 }
 
 static ls_activation activation_of(ls_context *c, const json_t *spec)
@@ -190,8 +191,8 @@ static ls_tensor *layer_norm(ls_context *c, const struct layer *l, ls_tensor *x)
 }
 
 /* moving <- momentum * moving + (1 - momentum) * moment */
-static void move(ls_context *c, const struct layer *l, const char *name,
-                 ls_tensor *moment)
+static void move_average(ls_context *c, const struct layer *l, const char *name,
+                         ls_tensor *moment)
 {
     const double keep = number(l->spec, "momentum");
     ls_tensor *old = weight(c, l, name);
@@ -199,7 +200,7 @@ static void move(ls_context *c, const struct layer *l, const char *name,
     ls_tensor *news =
         ls_mul(c, ls_stop_gradient(c, moment), ls_constant_f32(c, (float)(1 - keep)));
 
-    (void)ls_assign(c, find(l, name), ls_add(c, kept, news));
+    (void)ls_assign(c, find_weight(l, name), ls_add(c, kept, news));
 }
 
 /* Moments over the rows of all replicas; gradients pass through the sums. */
@@ -225,8 +226,8 @@ static ls_tensor *batch_norm_of_all(ls_context *c, const struct layer *l, ls_ten
     ls_tensor *scale =
         ls_mul(c, ls_rsqrt(c, ls_add(c, variance, epsilon)), weight(c, l, "gamma"));
 
-    move(c, l, "moving_mean", mean);
-    move(c, l, "moving_variance", variance);
+    move_average(c, l, "moving_mean", mean);
+    move_average(c, l, "moving_variance", variance);
     return ls_add(c, ls_mul(c, ls_sub(c, x, mean), scale), weight(c, l, "beta"));
 }
 
@@ -246,8 +247,8 @@ static ls_tensor *batch_norm(ls_context *c, const struct layer *l, ls_tensor *x)
         return batch_norm_of_all(c, l, x);
     }
     y = ls_batch_norm(c, x, gamma, beta, epsilon, &mean, &variance);
-    move(c, l, "moving_mean", mean);
-    move(c, l, "moving_variance", variance);
+    move_average(c, l, "moving_mean", mean);
+    move_average(c, l, "moving_variance", variance);
     return y;
 }
 
@@ -262,8 +263,8 @@ static ls_tensor *linear(ls_context *c, const struct layer *l, ls_tensor *a,
     return ls_dense(c, a, weight(c, l, kernel), if_there(c, l, bias), act);
 }
 
-static ls_tensor *norm(ls_context *c, const struct layer *l, ls_tensor *a,
-                       const char *name)
+static ls_tensor *gpt_norm(ls_context *c, const struct layer *l, ls_tensor *a,
+                           const char *name)
 {
     char gamma[64], beta[64];
 
@@ -274,7 +275,7 @@ static ls_tensor *norm(ls_context *c, const struct layer *l, ls_tensor *a,
 }
 
 /* [rows, n, width] -> [rows, heads, n, width / heads] */
-static ls_tensor *cut(ls_context *c, const struct layer *l, ls_tensor *a)
+static ls_tensor *split_heads(ls_context *c, const struct layer *l, ls_tensor *a)
 {
     const int64_t heads = integer(l->spec, "heads"), width = integer(l->spec, "width");
     const int64_t length = integer(l->spec, "length");
@@ -283,7 +284,7 @@ static ls_tensor *cut(ls_context *c, const struct layer *l, ls_tensor *a)
     return ls_transpose(c, a, (const int[]){0, 2, 1, 3});
 }
 
-static ls_tensor *join(ls_context *c, const struct layer *l, ls_tensor *a)
+static ls_tensor *join_heads(ls_context *c, const struct layer *l, ls_tensor *a)
 {
     a = ls_transpose(c, a, (const int[]){0, 2, 1, 3});
     return ls_reshape(
@@ -298,15 +299,15 @@ static ls_tensor *gpt(ls_context *c, const struct layer *l, ls_tensor *x)
         return ls_context_fail(c, LS_INVALID_ARGUMENT, "a gpt needs heads");
     }
     h = ls_add(c, ls_gather(c, weight(c, l, "tokens"), x, 0), weight(c, l, "positions"));
-    a = norm(c, l, h, "norm1");
-    q = cut(c, l, linear(c, l, a, "query", LS_LINEAR));
-    k = cut(c, l, linear(c, l, a, "key", LS_LINEAR));
-    v = cut(c, l, linear(c, l, a, "value", LS_LINEAR));
-    a = join(c, l, ls_attention(c, q, k, v, 0, true));
+    a = gpt_norm(c, l, h, "norm1");
+    q = split_heads(c, l, linear(c, l, a, "query", LS_LINEAR));
+    k = split_heads(c, l, linear(c, l, a, "key", LS_LINEAR));
+    v = split_heads(c, l, linear(c, l, a, "value", LS_LINEAR));
+    a = join_heads(c, l, ls_attention(c, q, k, v, 0, true));
     h = ls_add(c, h, linear(c, l, a, "output", LS_LINEAR));
-    a = linear(c, l, norm(c, l, h, "norm2"), "up", LS_GELU_TANH);
+    a = linear(c, l, gpt_norm(c, l, h, "norm2"), "up", LS_GELU_TANH);
     h = ls_add(c, h, linear(c, l, a, "down", LS_LINEAR));
-    return linear(c, l, norm(c, l, h, "norm3"), "logits", LS_LINEAR);
+    return linear(c, l, gpt_norm(c, l, h, "norm3"), "logits", LS_LINEAR);
 }
 
 static const struct {
@@ -324,7 +325,7 @@ static const struct {
     {"gpt", gpt},
 };
 
-static ls_tensor *forward(ls_context *c, const struct layer *l, ls_tensor *x)
+static ls_tensor *run_layer(ls_context *c, const struct layer *l, ls_tensor *x)
 {
     const char *type = json_string_value(json_object_get(l->spec, "type"));
 
@@ -343,7 +344,7 @@ ls_tensor *train_model_forward(ls_context *c, const train_model *m, ls_tensor *x
     for (size_t i = 0; i < json_array_size(m->layers); i++) {
         const struct layer l = {m, i, json_array_get(m->layers, i), training};
 
-        x = forward(c, &l, x);
+        x = run_layer(c, &l, x);
     }
     return x;
 }

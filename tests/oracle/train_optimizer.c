@@ -1,3 +1,4 @@
+/* Creates an optimizer from the arguments that a line gives. */
 #include "train_optimizer.h"
 
 #include <string.h>
@@ -16,9 +17,11 @@ static bool flag(const json_t *given, const char *name)
     return json_is_true(json_object_get(given, name));
 }
 
-/* What all optimizers take. */
-static void read_shared(const json_t *given, bool keras3, ls_optimizer_shared *out)
+/* The arguments that all optimizers have. */
+static void read_common(const json_t *given, bool keras3, double *learning_rate,
+                        ls_optimizer_shared *out)
 {
+    read_number(given, "learning_rate", learning_rate);
     read_number(given, "weight_decay", &out->weight_decay);
     read_number(given, "clipvalue", &out->clipvalue);
     read_number(given, "clipnorm", &out->clipnorm);
@@ -31,11 +34,20 @@ static ls_status make_sgd(const json_t *given, bool keras3, ls_optimizer **out,
 {
     ls_sgd_options o = LS_SGD_OPTIONS_INIT;
 
-    read_number(given, "learning_rate", &o.learning_rate);
     read_number(given, "momentum", &o.momentum);
     o.nesterov = flag(given, "nesterov");
-    read_shared(given, keras3, &o.shared);
+    read_common(given, keras3, &o.learning_rate, &o.shared);
     return ls_sgd_create(&o, out, err);
+}
+
+/* The arguments that Adam and AdamW have. */
+static void read_moments(const json_t *given, double *beta1, double *beta2,
+                         double *epsilon, bool *amsgrad)
+{
+    read_number(given, "beta_1", beta1);
+    read_number(given, "beta_2", beta2);
+    read_number(given, "epsilon", epsilon);
+    *amsgrad = flag(given, "amsgrad");
 }
 
 static ls_status make_adam(const json_t *given, bool keras3, ls_optimizer **out,
@@ -43,12 +55,8 @@ static ls_status make_adam(const json_t *given, bool keras3, ls_optimizer **out,
 {
     ls_adam_options o = LS_ADAM_OPTIONS_INIT;
 
-    read_number(given, "learning_rate", &o.learning_rate);
-    read_number(given, "beta_1", &o.beta1);
-    read_number(given, "beta_2", &o.beta2);
-    read_number(given, "epsilon", &o.epsilon);
-    o.amsgrad = flag(given, "amsgrad");
-    read_shared(given, keras3, &o.shared);
+    read_moments(given, &o.beta1, &o.beta2, &o.epsilon, &o.amsgrad);
+    read_common(given, keras3, &o.learning_rate, &o.shared);
     return ls_adam_create(&o, out, err);
 }
 
@@ -57,12 +65,8 @@ static ls_status make_adamw(const json_t *given, bool keras3, ls_optimizer **out
 {
     ls_adamw_options o = LS_ADAMW_OPTIONS_INIT;
 
-    read_number(given, "learning_rate", &o.learning_rate);
-    read_number(given, "beta_1", &o.beta1);
-    read_number(given, "beta_2", &o.beta2);
-    read_number(given, "epsilon", &o.epsilon);
-    o.amsgrad = flag(given, "amsgrad");
-    read_shared(given, keras3, &o.shared);
+    read_moments(given, &o.beta1, &o.beta2, &o.epsilon, &o.amsgrad);
+    read_common(given, keras3, &o.learning_rate, &o.shared);
     return ls_adamw_create(&o, out, err);
 }
 
@@ -71,12 +75,11 @@ static ls_status make_rmsprop(const json_t *given, bool keras3, ls_optimizer **o
 {
     ls_rmsprop_options o = LS_RMSPROP_OPTIONS_INIT;
 
-    read_number(given, "learning_rate", &o.learning_rate);
     read_number(given, "rho", &o.rho);
     read_number(given, "momentum", &o.momentum);
     read_number(given, "epsilon", &o.epsilon);
     o.centered = flag(given, "centered");
-    read_shared(given, keras3, &o.shared);
+    read_common(given, keras3, &o.learning_rate, &o.shared);
     return ls_rmsprop_create(&o, out, err);
 }
 
@@ -85,10 +88,9 @@ static ls_status make_adagrad(const json_t *given, bool keras3, ls_optimizer **o
 {
     ls_adagrad_options o = LS_ADAGRAD_OPTIONS_INIT;
 
-    read_number(given, "learning_rate", &o.learning_rate);
     read_number(given, "initial_accumulator_value", &o.initial_accumulator_value);
     read_number(given, "epsilon", &o.epsilon);
-    read_shared(given, keras3, &o.shared);
+    read_common(given, keras3, &o.learning_rate, &o.shared);
     return ls_adagrad_create(&o, out, err);
 }
 

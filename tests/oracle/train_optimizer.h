@@ -4,7 +4,10 @@
 #include <jansson.h>
 #include <lockstep/lockstep.h>
 
-/* What a line does not give has Keras' default. `keras3`: the numbers of Keras 3. */
+/*
+ * Arguments that a line does not give have Keras' defaults. `keras3`: as Keras 3
+ * computes.
+ */
 typedef ls_status (*train_optimizer_maker)(const json_t *given, bool keras3,
                                            ls_optimizer **out, ls_error *err);
 

@@ -11,7 +11,7 @@
 
 enum { MOST_REPLICAS = 16 };
 
-/* What one replica adds up; read when no run is going on. */
+/* The sums of one replica; read between runs. */
 struct part {
     double loss, error_sum, examples, hits, guesses;
     bool bad; /* the note says why */
@@ -20,7 +20,8 @@ struct part {
 struct run {
     const json_t *case_, *expect;
     double rtol;
-    double atol; /* beside it, for what is nothing but rounding; 0 but for gradients */
+    double
+        atol; /* added to it for values that are rounding errors; 0 but for gradients */
     safetensors *data;
     train_model model;
     ls_runtime *rt;
@@ -35,8 +36,8 @@ struct run {
     size_t size;
 };
 
-static bool fail(struct run *r, const char *fmt, ...) LS_PRINTF(2, 3);
-static bool fail(struct run *r, const char *fmt, ...)
+static bool fail_run(struct run *r, const char *fmt, ...) LS_PRINTF(2, 3);
+static bool fail_run(struct run *r, const char *fmt, ...)
 {
     va_list args;
 
@@ -46,7 +47,7 @@ static bool fail(struct run *r, const char *fmt, ...)
     return false;
 }
 
-static const char *text(const json_t *object, const char *name)
+static const char *text_of(const json_t *object, const char *name)
 {
     const char *s = json_string_value(json_object_get(object, name));
 
@@ -61,8 +62,8 @@ static double number_or(const json_t *object, const char *name, double otherwise
 }
 
 /* |got - want| <= atol + rtol * max|want| for all `n`; says where not. */
-static bool near(struct run *r, const char *what, const double *got, const double *want,
-                 size_t n)
+static bool all_near(struct run *r, const char *what, const double *got,
+                     const double *want, size_t n)
 {
     double most = 0;
 
@@ -71,8 +72,8 @@ static bool near(struct run *r, const char *what, const double *got, const doubl
     }
     for (size_t i = 0; i < n; i++) {
         if (!(fabs(got[i] - want[i]) <= r->atol + r->rtol * most)) {
-            return fail(r, "%s[%zu]: expected %.9g, got %.9g (largest %.3g)", what, i,
-                        want[i], got[i], most);
+            return fail_run(r, "%s[%zu]: expected %.9g, got %.9g (largest %.3g)", what, i,
+                            want[i], got[i], most);
         }
     }
     return true;
@@ -89,9 +90,9 @@ static bool same_tensor(struct run *r, const char *name, const ls_tensor *t)
 
     if (e == NULL || e->dtype != LS_F32 || t == NULL || ls_tensor_dtype(t) != LS_F32 ||
         ls_tensor_count(t) != e->count || got == NULL || both == NULL) {
-        (void)fail(r, "%s: there is no such tensor, or of another shape", name);
+        (void)fail_run(r, "%s: there is no such tensor, or of another shape", name);
     } else if (ls_tensor_read(t, got, n * sizeof *got, NULL) != LS_OK) {
-        (void)fail(r, "%s: cannot be read", name);
+        (void)fail_run(r, "%s: cannot be read", name);
     } else {
         for (size_t i = 0; i < n; i++) {
             float want;
@@ -100,7 +101,7 @@ static bool same_tensor(struct run *r, const char *name, const ls_tensor *t)
             both[i] = (double)got[i];
             both[n + i] = (double)want;
         }
-        ok = near(r, name, both, both + n, n);
+        ok = all_near(r, name, both, both + n, n);
     }
     free(got);
     free(both);
@@ -131,7 +132,7 @@ static ls_tensor *rows_of(const struct run *r, ls_context *c, const char *name,
 static ls_tensor *errors_of(const struct run *r, ls_context *c, ls_tensor *out,
                             ls_tensor *y)
 {
-    const char *kind = text(r->case_, "loss");
+    const char *kind = text_of(r->case_, "loss");
     ls_tensor *e;
 
     if (strcmp(kind, "mean_squared_error") == 0) {
@@ -154,7 +155,7 @@ static ls_tensor *errors_of(const struct run *r, ls_context *c, ls_tensor *out,
 static void count_metrics(const struct run *r, ls_context *c, struct part *p,
                           ls_tensor *errors, ls_tensor *out, ls_tensor *y)
 {
-    const char *kind = text(r->case_, "loss");
+    const char *kind = text_of(r->case_, "loss");
     ls_tensor *right = NULL;
 
     if (strcmp(kind, "binary_crossentropy") == 0) {
@@ -195,9 +196,9 @@ static double largest_gradient(const struct run *r)
 }
 
 /*
- * The gradient of a bias before a batch norm is zero, and what TensorFlow and we compute
- * for it is what rounding leaves: of the order of float32's epsilon times the gradients
- * it is the difference of. Sixteen of those are allowed beside the line's tolerance.
+ * The gradient of a bias before a batch norm is zero; what TensorFlow and we compute for
+ * it is a rounding error, of the order of float32's epsilon times the gradients whose
+ * difference it is. Sixteen of those are allowed in addition to the line's tolerance.
  */
 static bool check_gradients(struct run *r, ls_tensor *const *grads)
 {
@@ -249,13 +250,13 @@ static ls_value *replica_step(ls_context *c, ls_value *args, void *user)
 }
 
 /* One step on all replicas; false: r->note says what went wrong. */
-static bool step(struct run *r, double *loss)
+static bool train_step(struct run *r, double *loss)
 {
     ls_error err = LS_ERROR_INIT;
 
     if (ls_strategy_run(r->strategy, replica_step, NULL, r, NULL, &err) != LS_OK) {
-        return fail(r, "step %zu, replica %d: %s (%s:%d)", r->number, err.rank,
-                    err.message, err.file == NULL ? "?" : err.file, err.line);
+        return fail_run(r, "step %zu, replica %d: %s (%s:%d)", r->number, err.rank,
+                        err.message, err.file == NULL ? "?" : err.file, err.line);
     }
     *loss = 0;
     for (int i = 0; i < r->replicas; i++) {
@@ -282,11 +283,14 @@ static bool check_metrics(struct run *r)
     }
     const double got[] = {sum.error_sum / sum.examples, sum.hits / sum.guesses};
 
-    return near(r, "mean_loss", &got[0], &loss, 1) &&
-           (isnan(accuracy) || near(r, "accuracy", &got[1], &accuracy, 1));
+    return all_near(r, "mean_loss", &got[0], &loss, 1) &&
+           (isnan(accuracy) || all_near(r, "accuracy", &got[1], &accuracy, 1));
 }
 
-/* Copy `k` of a weight: under its own name where it differs from copy 0. */
+/*
+ * The name of copy `k` of a weight in the data file, which has one if it differs from
+ * copy 0.
+ */
 static bool check_copy(struct run *r, const train_weight *w, size_t k)
 {
     ls_variable *copy = ls_variable_component(w->variable, k);
@@ -294,10 +298,10 @@ static bool check_copy(struct run *r, const train_weight *w, size_t k)
     char name[240];
     bool ok;
 
-    (void)snprintf(name, sizeof name, "%s%s/copy%zu", text(r->expect, "final"), w->name,
-                   k);
+    (void)snprintf(name, sizeof name, "%s%s/copy%zu", text_of(r->expect, "final"),
+                   w->name, k);
     if (k == 0 || safetensors_find(r->data, name) == NULL) {
-        (void)snprintf(name, sizeof name, "%s%s", text(r->expect, "final"), w->name);
+        (void)snprintf(name, sizeof name, "%s%s", text_of(r->expect, "final"), w->name);
     }
     ok = ls_variable_value(copy, &value, NULL) == LS_OK && same_tensor(r, name, value);
     ls_tensor_release(value);
@@ -331,9 +335,9 @@ static bool check_output(struct run *r)
         ls_tensor *out = train_model_forward(c, &r->model, x, false);
 
         ok = ls_context_status(c, NULL) == LS_OK &&
-             same_tensor(r, text(r->expect, "output"), out);
+             same_tensor(r, text_of(r->expect, "output"), out);
         if (ls_context_finish(c, &err) != LS_OK) {
-            ok = fail(r, "output: %s", err.message);
+            ok = fail_run(r, "output: %s", err.message);
         }
     }
     ls_context_close(c);
@@ -341,7 +345,7 @@ static bool check_output(struct run *r)
 }
 
 /* All steps of the run. */
-static bool train(struct run *r)
+static bool train_steps(struct run *r)
 {
     const json_t *splits = json_object_get(r->case_, "splits");
     const json_t *losses = json_object_get(r->expect, "losses");
@@ -351,7 +355,7 @@ static bool train(struct run *r)
     bool ok = got != NULL && json_array_size(losses) >= steps && steps > 0;
 
     if (!ok) {
-        (void)fail(r, "the line has no steps");
+        (void)fail_run(r, "the line has no steps");
     }
     for (size_t s = 0; s < steps && ok; s++) {
         const json_t *split = json_array_get(splits, s);
@@ -363,10 +367,10 @@ static bool train(struct run *r)
             r->rows += r->split[i];
         }
         want[s] = json_number_value(json_array_get(losses, s));
-        ok = step(r, &got[s]);
+        ok = train_step(r, &got[s]);
         r->from = r->from + r->rows >= all ? 0 : r->from + r->rows;
     }
-    ok = ok && near(r, "losses", got, want, steps);
+    ok = ok && all_near(r, "losses", got, want, steps);
     free(got);
     return ok;
 }
@@ -380,10 +384,10 @@ static bool make_optimizer(struct run *r)
     ls_error err = LS_ERROR_INIT;
 
     if (make == NULL) {
-        return fail(r, "no optimizer is called %s", kind == NULL ? "that" : kind);
+        return fail_run(r, "no optimizer is called %s", kind == NULL ? "that" : kind);
     }
     return make(json_array_get(spec, 1), false, &r->optimizer, &err) == LS_OK ||
-           fail(r, "%s", err.message);
+           fail_run(r, "%s", err.message);
 }
 
 /* MirroredStrategy over as many logical devices as the line says. */
@@ -396,22 +400,22 @@ static bool make_strategy(struct run *r)
     devices.logical_cpus = r->replicas;
     devices.threads = 1;
     if (ls_runtime_create(&devices, &r->rt, &err) != LS_OK) {
-        return fail(r, "%s", err.message);
+        return fail_run(r, "%s", err.message);
     }
     options.runtime = r->rt;
     return ls_mirrored_create(NULL, &options, &r->strategy, &err) == LS_OK ||
-           fail(r, "%s", err.message);
+           fail_run(r, "%s", err.message);
 }
 
-static bool prepare(struct run *r, const oracle_case *k)
+static bool prepare_run(struct run *r, const oracle_case *k)
 {
-    const char *name = text(r->case_, "data");
+    const char *name = text_of(r->case_, "data");
     ls_error err = LS_ERROR_INIT;
     char path[4500];
     bool ok;
 
     if (name[0] == '\0' || strchr(name, '/') != NULL) {
-        return fail(r, "the data file \"%s\" does not stand beside the line's", name);
+        return fail_run(r, "the data file \"%s\" does not stand beside the line's", name);
     }
     (void)snprintf(path, sizeof path, "%s/%s", k->folder, name);
     r->data = safetensors_open(path, r->note, r->size);
@@ -422,23 +426,23 @@ static bool prepare(struct run *r, const oracle_case *k)
         return false;
     }
     if (ls_scope_enter(r->strategy, &err) != LS_OK) {
-        return fail(r, "%s", err.message);
+        return fail_run(r, "%s", err.message);
     }
     ok = train_model_create(&r->model, json_object_get(r->case_, "layers"), r->data,
                             &err) == LS_OK
              ? make_optimizer(r)
-             : fail(r, "%s", err.message);
+             : fail_run(r, "%s", err.message);
     ls_scope_exit(r->strategy);
     return ok;
 }
 
-/* Why the line cannot be run today; NULL: it can. */
-static const char *missing(const json_t *case_)
+/* Why the line cannot be run yet; NULL: it can. */
+static const char *missing_feature(const json_t *case_)
 {
     const json_t *strategy = json_object_get(case_, "strategy");
     const char *kind = json_string_value(json_array_get(strategy, 0));
 
-    if (strcmp(text(case_, "loop"), "fit") == 0) {
+    if (strcmp(text_of(case_, "loop"), "fit") == 0) {
         return "fit is not there yet";
     }
     if (kind == NULL || strcmp(kind, "mirrored") != 0) {
@@ -454,7 +458,7 @@ oracle_verdict oracle_train(const oracle_case *k, char *note, size_t size)
                     .rtol = number_or(k->line, "rtol", 1e-6),
                     .note = note,
                     .size = size};
-    const char *why = missing(r.case_);
+    const char *why = missing_feature(r.case_);
     const json_t *strategy = json_object_get(r.case_, "strategy");
     bool ok;
 
@@ -464,10 +468,11 @@ oracle_verdict oracle_train(const oracle_case *k, char *note, size_t size)
     }
     r.replicas = (int)json_integer_value(json_array_get(strategy, 1));
     if (r.replicas < 1 || r.replicas > MOST_REPLICAS) {
-        (void)fail(&r, "%d replicas: from 1 to %d can be run", r.replicas, MOST_REPLICAS);
+        (void)fail_run(&r, "%d replicas: from 1 to %d can be run", r.replicas,
+                       MOST_REPLICAS);
         return ORACLE_FAILED;
     }
-    ok = prepare(&r, k) && train(&r) && check_metrics(&r) && check_final(&r) &&
+    ok = prepare_run(&r, k) && train_steps(&r) && check_metrics(&r) && check_final(&r) &&
          check_output(&r);
     ls_optimizer_release(r.optimizer);
     train_model_release(&r.model);

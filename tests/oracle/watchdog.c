@@ -1,3 +1,4 @@
+/* An alarm that ends the program and prints which line did not end. */
 #include "watchdog.h"
 
 #include <signal.h>
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A signal's handler is told by globals, and may do no more than write and leave. */
+/* Globals for the signal handler, which may only call write() and _exit(). */
 static char doing[400];
 static volatile sig_atomic_t length;
 
@@ -17,7 +18,7 @@ static void give_up(int signal_number)
     (void)signal_number;
     if (write(STDERR_FILENO, hang, sizeof hang - 1) < 0 ||
         write(STDERR_FILENO, doing, (size_t)length) < 0) {
-        _exit(EXIT_FAILURE); // nobody listens: the status has to do
+        _exit(EXIT_FAILURE); // stderr is closed: only the status is left
     }
     _exit(EXIT_FAILURE);
 }

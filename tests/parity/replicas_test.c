@@ -1,6 +1,7 @@
 /*
- * N replicas with a batch of B take the steps that one takes with N * B: the weights
- * agree to rounding (1e-5 of their size after ten steps), and two runs agree bit by bit.
+ * N replicas with a batch of B each make the same steps as one with a batch of N * B: the
+ * weights agree to rounding (1e-5 of their size after ten steps), and two runs agree bit
+ * by bit.
  */
 #include "replica_test.h"
 
@@ -65,7 +66,7 @@ static void make_model(struct model *m, kind k)
     LST_OK(make_optimizer(k, &m->o, &e));
 }
 
-static ls_value *step(ls_context *c, ls_value *args, void *user)
+static ls_value *train_step(ls_context *c, ls_value *args, void *user)
 {
     struct model *m = user;
     const int n = ls_replica_count(c), r = ls_replica_id(c);
@@ -84,7 +85,7 @@ static ls_value *step(ls_context *c, ls_value *args, void *user)
 }
 
 /* The weights after some steps on `n` replicas; copies must be equal bit by bit. */
-static size_t train(int n, kind k, float *weights)
+static size_t train_replicas(int n, kind k, float *weights)
 {
     mirror mi = mirror_of(n, false);
     struct model m = {{NULL}, NULL, {0}, {0}};
@@ -95,7 +96,7 @@ static size_t train(int n, kind k, float *weights)
     make_model(&m, k);
     ls_scope_exit(mi.s);
     for (int i = 0; i < STEPS; i++) {
-        LST_OK(ls_strategy_run(mi.s, step, NULL, &m, NULL, &e));
+        LST_OK(ls_strategy_run(mi.s, train_step, NULL, &m, NULL, &e));
     }
     LST_CHECK(ls_optimizer_iterations(m.o) == STEPS);
     for (int i = 0; i < VARIABLES; i++) {
@@ -128,12 +129,15 @@ LST_TEST(n_replicas_give_the_weights_of_one_with_the_n_fold_batch)
 {
     for (kind k = SGD; k < KINDS; k++) {
         float one[MOST], many[MOST];
-        const size_t count = train(1, k, one);
+        const size_t count = train_replicas(1, k, one);
 
         for (int n = 2; n <= 5; n++) {
-            LST_CHECK(train(n, k, many) == count);
+            LST_CHECK(train_replicas(n, k, many) == count);
             for (size_t i = 0; i < count; i++) {
-                /* Adam's root of a tiny square magnifies the rounding of a zero. */
+                /*
+                 * Adam divides by the root of a tiny square, which magnifies the rounding
+                 * error of a zero.
+                 */
                 LST_CHECK(lst_near((double)many[i], (double)one[i], 1e-5, 2e-5));
             }
         }
@@ -144,10 +148,10 @@ LST_TEST(two_runs_give_the_same_bits)
 {
     for (int n = 2; n <= 5; n++) {
         float first[MOST], again[MOST];
-        const size_t count = train(n, ADAM, first);
+        const size_t count = train_replicas(n, ADAM, first);
 
         for (int round = 0; round < 5; round++) {
-            LST_CHECK(train(n, ADAM, again) == count);
+            LST_CHECK(train_replicas(n, ADAM, again) == count);
             LST_CHECK(memcmp(first, again, count * sizeof(float)) == 0);
         }
     }

@@ -1,16 +1,16 @@
 /*
- * From a seed to a program. Most programs mean well: what they choose goes together as
- * far as the generator can tell. One in five is wrong in all ways at once: shapes,
- * dtypes, bad arguments. In one in four replicas agree but for one statement, which one
- * of them does otherwise or not at all.
+ * Generates a program from a seed. Most programs are meant to be valid: their arguments
+ * fit as far as the generator can tell. One in five has wrong shapes, dtypes and
+ * arguments. In one in four, all replicas do the same except for one statement, which one
+ * replica does differently or not at all.
  */
-#include "machine.h"
+#include "random_machine.h"
 
 struct drawing {
     uint64_t random;
     theme theme;
     bool wild; /* the program may be wrong on purpose */
-    bool odd;  /* or only in that one replica does something else */
+    bool odd;  /* or one replica does something else */
     program *p;
 };
 
@@ -65,7 +65,7 @@ static int64_t draw_tensor(struct drawing *d)
     return d->wild && one_in(d, 12) ? -1 - (int64_t)below(d, 40) : (int64_t)below(d, 60);
 }
 
-/* An operand of an operation: fresh, of the pool, or any tensor at all. */
+/* An operand of an operation: a new tensor, a matching one of the pool, or any tensor. */
 static int64_t draw_use(struct drawing *d)
 {
     if (d->wild && one_in(d, 15)) {
@@ -243,8 +243,8 @@ static bool is_product(lsi_op_id op)
     return op >= LSI_OP_matmul && op <= LSI_OP_self_attention_grad;
 }
 
-/* Whether the case is small enough, of the kind that the program is for. */
-static bool suits(struct drawing *d, lsi_op_id op, const op_case *k)
+/* Whether the case is small enough and of the program's kind. */
+static bool case_suits(struct drawing *d, lsi_op_id op, const op_case *k)
 {
     const bool bad = k->kind == OP_BAD;
     int64_t elements;
@@ -253,7 +253,7 @@ static bool suits(struct drawing *d, lsi_op_id op, const op_case *k)
         return false;
     }
     elements = elements_of(k->in);
-    // Now and then what several threads divide among them.
+    // Now and then one that is large enough to be divided among threads.
     return elements <= 1500 || (elements <= 160000 && !is_product(op) && one_in(d, 60));
 }
 
@@ -271,7 +271,7 @@ static void draw_op(struct drawing *d, statement *s)
             n++;
         }
         const op_case *k = &e->cases[below(d, n)];
-        if (suits(d, op, k)) {
+        if (case_suits(d, op, k)) {
             s->op = op;
             s->how = *k;
             s->how.kind = k->kind == OP_BAD ? OP_BAD : OP_GRADIENT;
@@ -284,14 +284,15 @@ static void draw_op(struct drawing *d, statement *s)
 
 /* ---- statements ---- */
 
-/* Combinations that a variable can have: text cannot change, whole numbers have no mean.
+/*
+ * Valid combinations of a variable: strings have no aggregation, integers have no mean.
  */
 static void settle_variable(statement *s)
 {
     int64_t *dtype = &s->n[0], *sync = &s->n[5], *aggregation = &s->n[6];
 
     *dtype = dtype_of(*dtype) == LS_STRING ? 0 : *dtype;
-    if (epsilon_of(dtype_of(*dtype)) == 0 && *aggregation == LS_AGGREGATE_MEAN) {
+    if (op_epsilon(dtype_of(*dtype)) == 0 && *aggregation == LS_AGGREGATE_MEAN) {
         *aggregation = LS_AGGREGATE_ONLY_FIRST_REPLICA;
     }
     if (*sync == LS_SYNC_ON_READ && *aggregation == LS_AGGREGATE_NONE) {
@@ -299,7 +300,7 @@ static void settle_variable(statement *s)
     }
 }
 
-static statement *add(struct drawing *d, const verb *v)
+static statement *add_statement(struct drawing *d, const verb *v)
 {
     statement *s;
     size_t n;
@@ -329,7 +330,7 @@ static statement *add(struct drawing *d, const verb *v)
 
 static statement *add_named(struct drawing *d, const char *name)
 {
-    return add(d, verb_find(name, strlen(name)));
+    return add_statement(d, verb_find(name, strlen(name)));
 }
 
 struct choice {
@@ -365,13 +366,13 @@ static void add_any(struct drawing *d, int where)
     each_verb(count_weight, &c);
     c.left = below(d, c.total);
     each_verb(find_weight, &c);
-    (void)add(d, c.found);
+    (void)add_statement(d, c.found);
 }
 
 /*
- * Of the statements from `first` on, one asks a replica for something else. Mostly it is
- * one that replicas do together, and half of the time it comes first, before anything
- * else can have failed.
+ * Changes one of the statements from `first` on for one replica. Mostly it is one that
+ * replicas do together, and half of the time the first one, before another can have
+ * failed.
  */
 static void add_odd(struct drawing *d, size_t first)
 {
@@ -442,7 +443,7 @@ static void add_block(struct drawing *d)
     }
 }
 
-/* What training needs to begin with, and to be looked at in the end. */
+/* Statements to begin and to end a training with. */
 static void add_variables(struct drawing *d)
 {
     const uint64_t n = 2 + below(d, 3);
@@ -465,7 +466,8 @@ void program_generate(uint64_t seed, program *out)
 
     memset(out, 0, sizeof *out);
     out->seed = seed;
-    d.random = lst_random(&d.random); // neighbours would draw the same numbers, shifted
+    d.random =
+        lst_random(&d.random); // neighbouring seeds would draw the same numbers, shifted
     d.theme = (theme)themes[below(&d, sizeof themes)];
     d.wild = one_in(&d, 5);
     d.odd = one_in(&d, d.wild ? 2 : 4);

@@ -1,4 +1,4 @@
-/* The text of programs. */
+/* Programs as text: printing and reading them. */
 #include "program.h"
 
 #include "ls_test.h"

@@ -20,17 +20,17 @@
 
 enum { MOST_NUMBERS = 12, MOST_STATEMENTS = 96, MOST_SIGNATURE = 120 };
 
-typedef struct place place;         /* machine.h */
+typedef struct place place;         /* random_machine.h */
 typedef struct statement statement; /* below */
 
-/* Where a statement may stand; elsewhere it is passed over. */
+/* Where a statement is valid; in other positions it is skipped. */
 enum {
     IN_HOST = 1, /* outside of every step */
     IN_STEP = 2, /* in a step: of a replica, or of the host's own context */
     BLOCK = 4    /* begins or ends the part that replicas run */
 };
 
-/* What a program is mostly about. */
+/* The main subject of a program. */
 typedef enum theme { COMPUTE, TRAIN, DATA, MIXED, THEMES } theme;
 
 /*
@@ -50,7 +50,7 @@ struct statement {
     int64_t n[MOST_NUMBERS]; /* in the order of verb->numbers */
     lsi_op_id op;            /* of the verb "op": which one, */
     char in[MOST_SIGNATURE]; /* its inputs (signature.h), */
-    op_case how;             /* and what the catalogue hands it */
+    op_case how;             /* and its parameters in the catalogue */
 };
 
 typedef struct program {

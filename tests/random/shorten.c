@@ -1,3 +1,4 @@
+/* Deletes statements and numbers of a failing program while it still fails. */
 #include "shorten.h"
 
 #include "ls_test.h"
@@ -9,8 +10,8 @@ struct shortening {
     program *best, *trial;
 };
 
-/* The trial takes the place of the best one if it still fails. */
-static bool try(struct shortening *s)
+/* Replaces the best program by the candidate if that still fails. */
+static bool try_candidate(struct shortening *s)
 {
     if (lsi_deadline_passed(s->deadline) || !s->fails(s->trial, s->user)) {
         return false;
@@ -32,7 +33,7 @@ static bool delete_parts(struct shortening *s, size_t size)
         memmove(&t->statements[begin], &t->statements[end],
                 (t->count - end) * sizeof t->statements[0]);
         t->count -= end - begin;
-        if (try(s)) {
+        if (try_candidate(s)) {
             any = true;
         }
         end = LSI_MIN(end, s->best->count);
@@ -43,7 +44,7 @@ static bool delete_parts(struct shortening *s, size_t size)
     return any;
 }
 
-/* Makes numbers 0, which is what is not written. */
+/* Sets numbers to 0, which are not written. */
 static bool zero_numbers(struct shortening *s)
 {
     bool any = false;
@@ -55,7 +56,7 @@ static bool zero_numbers(struct shortening *s)
             }
             *s->trial = *s->best;
             s->trial->statements[i].n[n] = 0;
-            any = try(s) || any;
+            any = try_candidate(s) || any;
         }
     }
     return any;

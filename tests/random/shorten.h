@@ -1,10 +1,10 @@
-/* The shortest program that still fails. */
+/* Shortens a program that fails to one that still fails. */
 #ifndef RANDOM_SHORTEN_H
 #define RANDOM_SHORTEN_H
 #include "os/clock.h"
 #include "program.h"
 
-/* Whether the program fails; runs it where a crash does no harm. */
+/* Whether the program fails; runs it in a child, as it may crash. */
 typedef bool (*fails_fn)(const program *p, void *user);
 
 /* Deletes statements and zeroes numbers for as long as the program fails, until the

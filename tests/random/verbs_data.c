@@ -1,7 +1,7 @@
 /* Statements that build datasets: sources, and every transformation. */
-#include "machine.h"
+#include "random_machine.h"
 
-/* What functions of the user are told: which of them to be. */
+/* The `user` argument of the functions: which of them to be. */
 static const int KINDS[] = {0, 1, 2, 3, 4, 5, 6, 7};
 
 static void *kind_of(const statement *s)
@@ -273,7 +273,7 @@ static void run_shuffle(place *at, const statement *s)
                                              number(s, "same") == 1));
 }
 
-/* Those that take a count: negative and huge ones have meanings. */
+/* Transformations with a count; negative and huge ones have meanings. */
 static void run_count(place *at, const statement *s)
 {
     ls_dataset *d = dataset_at(at, number(s, "d"));
@@ -305,7 +305,7 @@ static void run_count(place *at, const statement *s)
         d = ls_dataset_assert_cardinality(
             d, number(s, "wild") != 0 ? count : ls_dataset_cardinality(d));
         break;
-    default: // for ever, but not all of it
+    default: // endless, but not read to the end
         d = ls_dataset_take(ls_dataset_repeat(d, -1),
                             count > 0 && count < 30 ? count : 5);
         break;

@@ -1,5 +1,5 @@
 /* Statements in cross-replica context: runs, reductions of values, updates. */
-#include "machine.h"
+#include "random_machine.h"
 
 static void run_nothing(place *at, const statement *s)
 {
@@ -10,7 +10,7 @@ static void run_nothing(place *at, const statement *s)
 /* ---- what replicas run ---- */
 
 /* The structure a replica returns: its last tensors. */
-static ls_value *returned(place *at, int64_t n)
+static ls_value *returned_tensors(place *at, int64_t n)
 {
     ls_tensor *last[4];
     size_t used = 0;
@@ -21,7 +21,7 @@ static ls_value *returned(place *at, int64_t n)
     return used == 1 ? ls_value_of(at->c, last[0]) : ls_value_of_all(at->c, last, used);
 }
 
-/* Replicas draw on where they left off: a program begins at the beginning. */
+/* Sets the random states of replicas back to the start, as runs continue from them. */
 static void begin_drawing(place *at)
 {
     const ls_random_state start = {7, (uint64_t)at->id, 0};
@@ -55,11 +55,10 @@ static ls_value *replica_body(ls_context *c, ls_value *args, void *user)
     if (m->end < p->count && strcmp(p->statements[m->end].verb->name, "end") == 0) {
         n = number(&p->statements[m->end], "ret");
     }
-    return n == 0 ? NULL : returned(at, n);
+    return n == 0 ? NULL : returned_tensors(at, n);
 }
 
-/* A value with one tensor per replica; `differ` 0: equal ones, 2: of different lengths.
- */
+/* A value with one tensor per replica; `differ` 0: equal, 2: of different lengths. */
 static ls_value *per_replica(machine *m, ls_dtype dtype, const ls_shape *shape,
                              int64_t differ, int64_t seed)
 {
@@ -91,7 +90,7 @@ static ls_value *per_replica(machine *m, ls_dtype dtype, const ls_shape *shape,
 }
 
 /* The arguments: tensors that differ as the statement says. */
-static ls_value *arguments(machine *m, const statement *s)
+static ls_value *run_arguments(machine *m, const statement *s)
 {
     const int64_t n = number(s, "args") % 4, seed = number(s, "seed");
     const ls_shape shapes[] = {LS_SHAPE(4, 3), LS_SHAPE(3), LS_SHAPE(3, 4)};
@@ -111,7 +110,7 @@ static ls_value *arguments(machine *m, const statement *s)
 }
 
 /* The next batch of a distributed dataset as the arguments; NULL: there is none. */
-static ls_value *batch(place *at, const statement *s)
+static ls_value *next_batch(place *at, const statement *s)
 {
     machine *m = at->m;
     ls_error err = LS_ERROR_INIT;
@@ -146,17 +145,17 @@ static void run_run(place *at, const statement *s)
     ls_status st;
 
     if (number(s, "from") != 0) {
-        args = batch(at, s);
+        args = next_batch(at, s);
     }
     if (args == NULL) {
-        args = arguments(m, s);
+        args = run_arguments(m, s);
     }
     o.sequential = number(s, "sequential") == 1;
     m->runs++;
     st = ls_strategy_run_with(m->s, replica_body, args, m, &o, &out, &err);
     ls_value_release(args);
     for (int i = 0; i < m->replicas; i++) {
-        // After a failure replicas have stopped anywhere.
+        // After a failure the replicas may have stopped at any statement.
         if ((st == LS_OK && !atomic_load(&m->racing)) || m->replicas == 1) {
             journal_append(&at->log, &m->replica[i].log);
         }
@@ -200,8 +199,12 @@ static void run_values(place *at, const statement *s)
                                number(s, "differ"), number(s, "seed")));
 }
 
-/* A result of the host; by its address, for the call is an argument beside it. */
-static void took(place *at, ls_status st, const ls_error *err, ls_value *const *out)
+/*
+ * Adds a result of the host; takes its address, because the call that sets it is another
+ * argument.
+ */
+static void note_result(place *at, ls_status st, const ls_error *err,
+                        ls_value *const *out)
 {
     ended(at, st, err);
     if (st == LS_OK) {
@@ -217,10 +220,11 @@ static void run_reduce(place *at, const statement *s)
     ls_error err = LS_ERROR_INIT;
 
     if (v != NULL) {
-        took(at,
-             ls_strategy_reduce(at->m->s, (ls_reduce)number(s, "op"), v,
-                                axis == 0 ? LS_NO_AXIS : (int)axis - 1, &out, &err),
-             &err, &out);
+        note_result(at,
+                    ls_strategy_reduce(at->m->s, (ls_reduce)number(s, "op"), v,
+                                       axis == 0 ? LS_NO_AXIS : (int)axis - 1, &out,
+                                       &err),
+                    &err, &out);
     }
 }
 
@@ -230,8 +234,9 @@ static void run_gather(place *at, const statement *s)
     ls_error err = LS_ERROR_INIT;
 
     if (v != NULL) {
-        took(at, ls_strategy_gather(at->m->s, v, (int)number(s, "along"), &out, &err),
-             &err, &out);
+        note_result(at,
+                    ls_strategy_gather(at->m->s, v, (int)number(s, "along"), &out, &err),
+                    &err, &out);
     }
 }
 
@@ -241,11 +246,11 @@ static void run_local(place *at, const statement *s)
     ls_error err = LS_ERROR_INIT;
 
     if (v != NULL) {
-        took(at, ls_strategy_local_results(at->m->s, v, &out, &err), &err, &out);
+        note_result(at, ls_strategy_local_results(at->m->s, v, &out, &err), &err, &out);
     }
 }
 
-/* Where a reduction goes: a variable, a value, a device. */
+/* The destination of a reduction: a variable, a value, a device. */
 static ls_value *destination(place *at, int64_t k)
 {
     ls_error err = LS_ERROR_INIT;
@@ -268,10 +273,10 @@ static void run_reduce_to(place *at, const statement *s)
     ls_error err = LS_ERROR_INIT;
 
     if (v != NULL && to != NULL) {
-        took(at,
-             ls_strategy_reduce_to(at->m->s, (ls_reduce)number(s, "op"), v, to, NULL,
-                                   &out, &err),
-             &err, &out);
+        note_result(at,
+                    ls_strategy_reduce_to(at->m->s, (ls_reduce)number(s, "op"), v, to,
+                                          NULL, &out, &err),
+                    &err, &out);
     }
     ls_value_release(to);
 }
@@ -287,8 +292,8 @@ static void run_batch_reduce_to(place *at, const statement *s)
         const ls_status st = ls_strategy_batch_reduce_to(
             at->m->s, (ls_reduce)number(s, "op"), v, to, 2, NULL, out, &err);
 
-        took(at, st, &err, &out[0]);
-        took(at, st, &err, &out[1]);
+        note_result(at, st, &err, &out[0]);
+        note_result(at, st, &err, &out[1]);
     }
     ls_value_release(to[0]);
     ls_value_release(to[1]);
@@ -302,7 +307,8 @@ static void run_broadcast_to(place *at, const statement *s)
     ls_error err = LS_ERROR_INIT;
 
     if (to != NULL && ls_value_tensor(t, &v, &err) == LS_OK) {
-        took(at, ls_strategy_broadcast_to(at->m->s, v, to, &out, &err), &err, &out);
+        note_result(at, ls_strategy_broadcast_to(at->m->s, v, to, &out, &err), &err,
+                    &out);
     }
     ls_value_release(v);
     ls_value_release(to);
@@ -330,16 +336,17 @@ static void run_cross(place *at, const statement *s)
     }
     ended(at, st, &err);
     if (st == LS_OK && v != NULL && to != NULL) {
-        took(at,
-             ls_cross_device_reduce(x, (ls_reduce)number(s, "op"), v, to, NULL, &out,
-                                    &err),
-             &err, &out);
+        note_result(at,
+                    ls_cross_device_reduce(x, (ls_reduce)number(s, "op"), v, to, NULL,
+                                           &out, &err),
+                    &err, &out);
     }
     ls_cross_device_release(x);
     ls_value_release(to);
 }
 
-static ls_value *change(ls_context *c, ls_variable *component, ls_value *args, void *user)
+static ls_value *change_component(ls_context *c, ls_variable *component, ls_value *args,
+                                  void *user)
 {
     ls_tensor *x = ls_value_as_tensor(args);
 
@@ -368,10 +375,10 @@ static void run_update(place *at, const statement *s)
         }
         ls_tensor_release(t);
     }
-    took(at,
-         ls_strategy_update(at->m->s, v->v, change, args, NULL, number(s, "group") == 1,
-                            &out, &err),
-         &err, &out);
+    note_result(at,
+                ls_strategy_update(at->m->s, v->v, change_component, args, NULL,
+                                   number(s, "group") == 1, &out, &err),
+                &err, &out);
     ls_value_release(args);
 }
 

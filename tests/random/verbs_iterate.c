@@ -1,9 +1,9 @@
-/* Statements that walk datasets, and save and restore where they are. */
-#include "machine.h"
+/* Statements that iterate over datasets, and save and restore positions. */
+#include "random_machine.h"
 
 /*
- * An iterator is about to be opened. One that came before it may have begun further
- * passes over a shuffle, as far as it was read ahead, so the order is not known any more.
+ * Called before an iterator is opened. An earlier one that was read ahead may have
+ * started further passes over a shuffle, so the order is not determined any more.
  */
 static void count_iterator(machine *m)
 {
@@ -53,7 +53,7 @@ static void run_next(place *at, const statement *s)
     }
 }
 
-/* The state of one goes to another iterator, mostly of the same dataset. */
+/* Restores the state of one iterator in another one, mostly of the same dataset. */
 static void run_resume(place *at, const statement *s)
 {
     machine *m = at->m;

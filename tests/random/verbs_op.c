@@ -1,5 +1,5 @@
-/* Statements that compute: every row of the operation table, by the catalogue. */
-#include "machine.h"
+/* Statements that run operations: every row of the operation table, by the catalogue. */
+#include "random_machine.h"
 
 #include <ctype.h>
 
@@ -17,7 +17,7 @@ static void draw_sizes(uint64_t seed, sig_sizes *sizes)
     }
 }
 
-/* Lets the letters of the first input's axes stand for the sizes of `t`, if they can. */
+/* Binds the letters of the first input's axes to the sizes of `t`, if they fit. */
 static bool bind_sizes(const char *in, const ls_tensor *t, sig_sizes *sizes)
 {
     const ls_shape shape = ls_tensor_shape(t);
@@ -56,8 +56,8 @@ static bool bind_sizes(const char *in, const ls_tensor *t, sig_sizes *sizes)
 }
 
 /*
- * Operations whose result moves by at most about as much as their inputs do, times the
- * other inputs and the number of elements: a difference that comes in stays bounded.
+ * Operations whose result changes at most about as much as their inputs do, times the
+ * other inputs and the number of elements: a difference of the inputs stays bounded.
  */
 static bool is_tame(lsi_op_id op)
 {
@@ -111,7 +111,10 @@ static bool is_tame(lsi_op_id op)
     return memchr(tame, (int)op, sizeof tame) != NULL;
 }
 
-/* Those whose gradient jumps, so that inputs which differ a little have others. */
+/*
+ * Operations whose gradient is not continuous: a small difference of inputs may give
+ * another one.
+ */
 static bool is_kinked(lsi_op_id op)
 {
     static const unsigned char kinked[] = {LSI_OP_abs,
@@ -137,7 +140,7 @@ struct operands {
     size_t n;
 };
 
-/* What the result may differ by, given what the operands may. */
+/* The bound on the difference of the result, from those of the operands. */
 static double result_error(const op_entry *e, const struct operands *o,
                            const ls_tensor *out)
 {
@@ -158,7 +161,7 @@ static double result_error(const op_entry *e, const struct operands *o,
     }
     // Sums of n terms in another order differ by about sqrt(n) roundings of a term.
     const double terms = e->tolerance >= SUM ? LSI_MAX(1.0, sqrt((double)most) / 8) : 1;
-    const double own = units[e->tolerance] * epsilon_of(ls_tensor_dtype(out)) *
+    const double own = units[e->tolerance] * op_epsilon(ls_tensor_dtype(out)) *
                        LSI_MAX(product * terms, largest_of(out));
     if (incoming == 0) {
         return own;
@@ -166,7 +169,7 @@ static double result_error(const op_entry *e, const struct operands *o,
     return is_tame(e->op) ? own + 2 * incoming * product * (double)most : INFINITY;
 }
 
-/* Gradients of tapes that see this operation. */
+/* The bound for gradients of tapes that record this operation. */
 static void note_growth(place *at, const op_entry *e, const struct operands *o,
                         double error)
 {
@@ -199,13 +202,13 @@ static ls_tensor *drawn(place *at, const sig_input *in, uint64_t *random)
     return ls_adopt(at->c, sig_tensor(at->c->device, in, random));
 }
 
-/* One operand: of the pool as `use` says, or fresh. */
+/* One operand: from the pool as `use` says, or a new one. */
 static void take_operand(place *at, const statement *s, const sig_input *in, int64_t use,
                          uint64_t *random, struct operands *o)
 {
-    // The functions that call rows with attributes look at shapes themselves.
+    // The functions that call rows with attributes check shapes themselves.
     const bool row = ends_with(lsi_op_table[s->op]->name, "_grad");
-    const bool real = epsilon_of(in->dtype) != 0;
+    const bool real = op_epsilon(in->dtype) != 0;
     held h = {NULL, 0, false};
 
     if (in->null) {
@@ -217,8 +220,8 @@ static void take_operand(place *at, const statement *s, const sig_input *in, int
         h = like_at(at, use, in->dtype, &in->shape, 0);
     } else if (use < 0 && !row && s->how.kind != OP_BAD) {
         h = like_at(at, use, in->dtype, &in->shape, 0);
-        if (h.error != 0 && epsilon_of(ls_tensor_dtype(h.t)) == 0) {
-            h.t = NULL; // an index that two kernels may see differently
+        if (h.error != 0 && op_epsilon(ls_tensor_dtype(h.t)) == 0) {
+            h.t = NULL; // an index that two kernels may compute differently
         }
     }
     if (h.t == NULL) {
@@ -250,7 +253,7 @@ static void run_op(place *at, const statement *s)
     if (bind > 0 && tensor_at(at, bind) != NULL) {
         const ls_tensor *t = tensor_at(at, bind)->t;
 
-        if (bind_sizes(s->in, t, &sizes) && epsilon_of(ls_tensor_dtype(t)) != 0) {
+        if (bind_sizes(s->in, t, &sizes) && op_epsilon(ls_tensor_dtype(t)) != 0) {
             real = ls_tensor_dtype(t);
         }
     }
@@ -302,7 +305,7 @@ static void run_split(place *at, const statement *s)
     }
 }
 
-/* What comes after a position that was set again came after it before. */
+/* After a random state is restored, the same numbers must follow. */
 static void run_redraw(place *at, const statement *s)
 {
     const ls_shape shape = LS_SHAPE(3, 5);

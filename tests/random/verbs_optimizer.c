@@ -1,5 +1,5 @@
 /* Statements of optimizers and metrics. */
-#include "machine.h"
+#include "random_machine.h"
 
 static ls_optimizer_shared shared_of(const statement *s)
 {
@@ -17,7 +17,7 @@ static ls_optimizer_shared shared_of(const statement *s)
     return o;
 }
 
-static ls_status make(const statement *s, ls_optimizer **out, ls_error *err)
+static ls_status make_optimizer(const statement *s, ls_optimizer **out, ls_error *err)
 {
     const ls_optimizer_shared shared = shared_of(s);
     const bool more = number(s, "more") == 1;
@@ -64,7 +64,7 @@ static void run_create(place *at, const statement *s)
     }
     st = ls_scope_enter(m->s, &err);
     if (st == LS_OK) {
-        st = make(s, &o, &err);
+        st = make_optimizer(s, &o, &err);
         ls_scope_exit(m->s);
     }
     ended(at, st, &err);
@@ -82,7 +82,7 @@ static optimizer *optimizer_at(place *at, int64_t k)
     return m->noptimizers == 0 ? NULL : &m->optimizers[(uint64_t)k % m->noptimizers];
 }
 
-/* A step whose gradients may differ by `error` is about to be taken. */
+/* Called before a step whose gradients may differ by `error`. */
 static void note_step(optimizer *o, variable *v, double error)
 {
     if (error != 0 || atomic_load(&v->doubt) == 2) {
@@ -101,7 +101,7 @@ static variable *float_variable(place *at, int64_t v, int64_t k)
     for (size_t i = 0; i < at->m->nvariables; i++) {
         variable *w = variable_at(at, v + (int64_t)i);
 
-        if (epsilon_of(ls_variable_dtype(w->v)) != 0 && k-- == 0) {
+        if (op_epsilon(ls_variable_dtype(w->v)) != 0 && k-- == 0) {
             return w;
         }
     }
@@ -139,7 +139,7 @@ static variable *chosen(place *at, const statement *s, int64_t first, int64_t i)
                                   : float_variable(at, first, i);
 }
 
-/* The odd replica hands over variables of which one is not that of the others. */
+/* The odd replica passes variables of which one differs from the others'. */
 static bool differently_chosen(place *at, const statement *s, int64_t n)
 {
     const int64_t v = number(s, "v");
@@ -236,7 +236,7 @@ static void run_slot(place *at, const statement *s)
         ended(at, st, &err);
         if (st == LS_OK) {
             const double near =
-                2000 * LSI_MAX(epsilon_of(LS_F32), epsilon_of(ls_tensor_dtype(t))) *
+                2000 * LSI_MAX(op_epsilon(LS_F32), op_epsilon(ls_tensor_dtype(t))) *
                 LSI_MAX(1.0, largest_of(t));
 
             show(at, t, atomic_load(&o->doubt) == 0 ? near : INFINITY);

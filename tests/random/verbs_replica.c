@@ -1,16 +1,16 @@
 /* Statements that replicas do together, and the ways in which one of them fails. */
-#include "machine.h"
+#include "random_machine.h"
 
-/* What a sum over replicas of something that may differ by `error` may differ by. */
+/* The bound on the difference of a sum over replicas, from that of its terms. */
 static double sum_error(const held *h)
 {
     return h->error != 0 || h->t == NULL
                ? INFINITY
-               : 64 * epsilon_of(ls_tensor_dtype(h->t)) * LSI_MAX(1.0, largest_of(h->t)) *
+               : 64 * op_epsilon(ls_tensor_dtype(h->t)) * LSI_MAX(1.0, largest_of(h->t)) *
                      MOST_REPLICAS;
 }
 
-/* Any tensor of the pool, else a fresh one. */
+/* Any tensor of the pool, or a new one. */
 static held any_at(place *at, int64_t k, int64_t seed)
 {
     const held *h = tensor_at(at, k);
@@ -31,7 +31,7 @@ static void run_all_gather(place *at, const statement *s)
     const held h = any_at(at, number(s, "t") + is_odd(at, s), number(s, "seed"));
     ls_tensor *t = ls_all_gather(at->c, h.t, (int)number(s, "along"));
 
-    // Replicas may have chosen tensors of which another one is in doubt.
+    // Replicas may have chosen tensors with larger bounds.
     keep(at, t, h.error != 0 || at->m->odd ? INFINITY : 0);
 }
 
@@ -114,8 +114,9 @@ static ls_value *add_one(ls_context *c, ls_variable *component, ls_value *args,
     return ls_value_of(c, ls_assign_add(c, component, x));
 }
 
-/* Fails the step with what a call outside of it reported. */
-static ls_value *taken(ls_context *c, ls_status st, const ls_error *err, ls_value *v)
+/* Makes the step fail with the failure of a call outside of it. */
+static ls_value *adopt_result(ls_context *c, ls_status st, const ls_error *err,
+                              ls_value *v)
 {
     if (st != LS_OK) {
         (void)ls_context_fail(c, st, "%s", err->message);
@@ -141,18 +142,19 @@ static ls_value *merge_variable(ls_context *cross, ls_strategy *s, ls_value *arg
                              ls_constant(cross, ls_variable_dtype(v->v), shape, NULL)));
     case 6:
         st = ls_strategy_update(s, v->v, add_one, args, NULL, true, &out, &err);
-        return taken(cross, st, &err, out);
+        return adopt_result(cross, st, &err, out);
     default:
         st = ls_value_variable(v->v, &dest, &err);
         if (st == LS_OK) {
             st = ls_strategy_reduce_to(s, LS_MEAN, args, dest, NULL, &out, &err);
         }
         ls_value_release(dest);
-        return taken(cross, st, &err, out);
+        return adopt_result(cross, st, &err, out);
     }
 }
 
-static ls_value *merge(ls_context *cross, ls_strategy *s, ls_value *args, void *user)
+static ls_value *merge_function(ls_context *cross, ls_strategy *s, ls_value *args,
+                                void *user)
 {
     const struct merging *m = user;
     variable *v = variable_at(m->at, number(m->s, "v"));
@@ -165,10 +167,10 @@ static ls_value *merge(ls_context *cross, ls_strategy *s, ls_value *args, void *
         return args;
     case 1:
         st = ls_strategy_reduce(s, LS_SUM, args, LS_NO_AXIS, &out, &err);
-        return taken(cross, st, &err, out);
+        return adopt_result(cross, st, &err, out);
     case 2:
         st = ls_strategy_gather(s, args, (int)number(m->s, "along"), &out, &err);
-        return taken(cross, st, &err, out);
+        return adopt_result(cross, st, &err, out);
     case 3:
         (void)ls_context_fail(cross, LS_UNAVAILABLE, "the merge function gives up");
         return NULL;
@@ -186,7 +188,8 @@ static void run_merge(place *at, const statement *s)
     if (v != NULL && (number(s, "fn") == 6 || h.error != 0)) {
         atomic_store(&v->doubt, 2);
     }
-    keep_all(at, ls_merge_call(at->c, merge, ls_value_of(at->c, h.t), &m), INFINITY);
+    keep_all(at, ls_merge_call(at->c, merge_function, ls_value_of(at->c, h.t), &m),
+             INFINITY);
 }
 
 static void run_update(place *at, const statement *s)
@@ -222,7 +225,7 @@ static void run_loss(place *at, const statement *s)
     }
 }
 
-/* ---- one replica that does not do what the others do ---- */
+/* ---- one replica that does something else ---- */
 
 static void run_fail(place *at, const statement *s)
 {

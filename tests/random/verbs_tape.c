@@ -1,7 +1,7 @@
 /* Statements of the gradient tape. */
-#include "machine.h"
+#include "random_machine.h"
 
-/* A tape that may still be asked; any tape if the statement is to go wrong. */
+/* A tape that can still compute gradients; any tape if the statement is to fail. */
 static open_tape *usable_tape(place *at, const statement *s)
 {
     const size_t first = (uint64_t)number(s, "tape") % MOST_TAPES;
@@ -46,7 +46,7 @@ static void run_watch(place *at, const statement *s)
     }
     ls_tape_watch(at->c, tape->tape, h.t);
     if (h.error != 0) {
-        tape->growth = INFINITY; // what is differentiated is not the same to begin with
+        tape->growth = INFINITY; // the values that are differentiated differ already
     }
     for (size_t i = 0; i < at->ntensors; i++) {
         if (at->tensors[i].t == h.t) {
@@ -77,7 +77,7 @@ static double gradient_error(const open_tape *tape, const ls_tensor *g)
 {
     return g == NULL || !isfinite(tape->growth)
                ? INFINITY
-               : 10000 * epsilon_of(ls_tensor_dtype(g)) *
+               : 10000 * op_epsilon(ls_tensor_dtype(g)) *
                      LSI_MAX(tape->growth * tape->growth, largest_of(g));
 }
 

@@ -1,7 +1,7 @@
 /* Statements of variables: reading, assigning, scattering, saving and restoring. */
-#include "machine.h"
+#include "random_machine.h"
 
-/* What a value read from a variable may differ by. */
+/* The bound on the difference of a value read from a variable. */
 static double read_error(const variable *v, const ls_tensor *t)
 {
     const int doubt = atomic_load(&v->doubt);
@@ -10,12 +10,12 @@ static double read_error(const variable *v, const ls_tensor *t)
         return 0;
     }
     return doubt == 1
-               ? 2000 * LSI_MAX(epsilon_of(LS_F32), epsilon_of(ls_tensor_dtype(t))) *
+               ? 2000 * LSI_MAX(op_epsilon(LS_F32), op_epsilon(ls_tensor_dtype(t))) *
                      LSI_MAX(1.0, largest_of(t))
                : INFINITY;
 }
 
-/* Something that may differ by `error` is about to be written. */
+/* Called before a value that may differ by `error` is written. */
 static void write_error(variable *v, double error)
 {
     if (error != 0) {
@@ -106,7 +106,7 @@ static void run_watch_variable(place *at, const statement *s)
     }
 }
 
-/* A value of another dtype or shape was handed over: the step must have failed. */
+/* After a value of another dtype or shape was assigned: the step must have failed. */
 static void must_refuse(place *at, const ls_tensor *t, ls_dtype dtype,
                         const ls_shape *shape)
 {
@@ -184,7 +184,7 @@ static void run_assign_leaf(place *at, const statement *s)
         return;
     }
     if (number(s, "what") == 3) {
-        atomic_store(&v->doubt, 2); // of two variables the other's may be in doubt
+        atomic_store(&v->doubt, 2); // the bound of the other variable may be larger
     }
     x = leaf(at, s, v);
     if (x == NULL) {
@@ -195,7 +195,7 @@ static void run_assign_leaf(place *at, const statement *s)
     keep_read(at, v, t);
 }
 
-/* A variable whose rows can be changed, if the statement is not to be wrong. */
+/* A variable whose rows can be changed, unless the statement is to fail. */
 static variable *scattered(place *at, const statement *s)
 {
     for (int64_t i = 0; number(s, "wrong") == 0 && i < (int64_t)at->m->nvariables; i++) {
@@ -320,7 +320,7 @@ static void run_set(place *at, const statement *s)
     ls_tensor_release(t);
 }
 
-/* What is saved of one variable goes into the same or another one. */
+/* Saves a variable and restores the same or another one. */
 static void run_save(place *at, const statement *s)
 {
     const variable *v = variable_at(at, number(s, "v"));

@@ -48,14 +48,14 @@ static inline void lst_close(ls_context *c, ls_runtime *rt)
     ls_runtime_release(rt);
 }
 
-/* The step has failed with `code` and a message with `word`; it is over. */
+/* Checks that the step has failed with `code` and a message with `word`, and ends it. */
 #define LST_STEP_FAILS(c, code, word)                                                    \
     do {                                                                                 \
         ls_error lst_e_ = LS_ERROR_INIT;                                                 \
         LST_FAILS(ls_context_finish(c, &lst_e_), code, lst_e_, word);                    \
     } while (0)
 
-/* Element `i` of a floating tensor; NaN if there is none. */
+/* Element `i` of a floating tensor; NaN: there is none. */
 static inline double lst_at(const ls_tensor *t, int64_t i)
 {
     if (t == NULL || i < 0 || i >= t->count) {
@@ -141,7 +141,7 @@ static inline void lst_forget(ls_context *c)
     c->recording = 0;
 }
 
-/* The next operation on `x` is noted in `call`. */
+/* Records the next operation on `x` in `call`. */
 static inline void lst_watch(ls_context *c, ls_tensor *x, lst_call *call)
 {
     memset(call, 0, sizeof *call);
@@ -190,7 +190,9 @@ static inline double lst_difference(ls_context *c, const lst_call *call, size_t 
     return (value[0] - value[1]) / (2 * step);
 }
 
-/* The float64 gradient `g` of input `i` (NULL: zeros) is what differences say. */
+/*
+ * Checks the float64 gradient `g` of input `i` (NULL: zeros) against central differences.
+ */
 static inline void lst_compare(ls_context *c, const lst_call *call, size_t i,
                                const ls_tensor *g, unsigned mask,
                                ls_tensor *const *weights)
@@ -213,8 +215,8 @@ static inline void lst_compare(ls_context *c, const lst_call *call, size_t i,
 }
 
 /*
- * Checks the gradient of the call noted by lst_watch() in every float64 input, with
- * something reaching the outputs of `mask` (bit o: output o).
+ * Checks the gradient of the call recorded by lst_watch() for every float64 input, with
+ * gradients for the outputs of `mask` (bit o: output o).
  */
 static inline void lst_check_row(ls_context *c, const lst_call *call, unsigned mask)
 {

@@ -1,3 +1,4 @@
+/* The test harness: runs cases, counts failures, prints TAP, makes allocations fail. */
 #include "ls_test.h"
 
 atomic_int lst_failures;

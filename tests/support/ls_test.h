@@ -15,7 +15,7 @@
 
 extern atomic_int lst_failures;
 
-/* Where a check stands; the functions below count a failure and say where it was. */
+/* The file and line of a check; the functions below count a failure and print them. */
 typedef struct lst_place {
     const char *file;
     int line;

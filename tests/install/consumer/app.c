@@ -1,4 +1,4 @@
-/* A program of somebody else: it sees only what was installed. */
+/* A program outside the tree: it uses only what was installed. */
 #include <lockstep/lockstep.h>
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static ls_status product_is_right(ls_context *c, ls_error *err)
     return ls_context_finish(c, err);
 }
 
-/* A mistake is reported with this file's name. */
+/* A failure must name this file. */
 static ls_status mistake_is_placed(ls_context *c, ls_error *err)
 {
     ls_error found = LS_ERROR_INIT;

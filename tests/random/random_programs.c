@@ -1,5 +1,5 @@
 /*
- * Random programs, in children of this process:
+ * Tests random programs, in children of this process:
  *
  *     random_programs [--programs N] [--seed S] [--cases DIR]
  *     random_programs --program FILE [--times N]   runs one, in this process
@@ -9,8 +9,8 @@
  * The cases of the folder are programs that failed once; they come first. A seed that
  * fails is printed with the shortest program found that still fails.
  */
+#include "random_child.h"
 #include "shorten.h"
-#include "worker.h"
 
 #include "ls_test.h"
 #include "os/file.h"
@@ -23,16 +23,17 @@ enum { BATCH = 200, SHORTEN_MS = 60000, MOST_FAILURES = 10, REPORT = 20000 };
 
 static char self[4096];
 
-/* What a child said and how it ended. */
+/* The output of a child and its status. */
 struct child {
-    int code;              /* its own, or 256 + the signal */
-    uint64_t last;         /* the seed it was at; 0: it was through */
-    uint64_t well, values; /* programs without a failure, and what they showed */
+    int code;      /* its own, or 256 + the signal */
+    uint64_t last; /* the seed it was running; 0: it had finished */
+    uint64_t well,
+        values; /* programs without a failure, and the entries of their journals */
     char said[REPORT];
     size_t length;
 };
 
-/* Takes lines "@5" out: they say how far the child is. */
+/* Removes lines like "@5", by which the child reports its present seed. */
 static void take_line(struct child *c, const char *line, size_t n)
 {
     if (n > 1 && line[0] == '@') {
@@ -121,7 +122,7 @@ struct wanted {
     struct child *c;
 };
 
-/* What a sanitizer found, in a line: another finding is another failure. */
+/* What a sanitizer found, in one line: another finding is another failure. */
 static void signature_of(const struct child *c, char *out, size_t size)
 {
     const char *line = strstr(c->said, "SUMMARY: ");
@@ -182,7 +183,7 @@ static void report(uint64_t seed, const struct child *first)
     (void)remove(w.name);
 }
 
-/* A child that failed when all programs were done: which of them left something? */
+/* A child that failed after its last program: finds the program that leaked. */
 static uint64_t find_leak(uint64_t first, uint64_t count, struct child *c)
 {
     while (count > 1) {
@@ -265,7 +266,7 @@ static const char *option(int argc, char **argv, const char *name, const char *o
     return otherwise;
 }
 
-/* Whether every argument is an option with its value: a misspelt one is told. */
+/* Whether every argument is an option with its value; prints a wrong one. */
 static bool understood(int argc, char **argv)
 {
     static const char *const names[] = {"--programs", "--seed",    "--cases",

@@ -1,4 +1,4 @@
-/* Arguments no program should pass: each gives an error, none gives a crash. */
+/* Bad arguments: each call fails with an error, none crashes. */
 #include "lockstep/ext/op.h"
 #include "lockstep/lockstep.h"
 #include "ls_test.h"
@@ -35,7 +35,7 @@ static void refused(ls_status code, int line, const char *name)
     }
 }
 
-/* The same for a result, which must not be there. */
+/* The same for a result, which must be NULL. */
 static void refused_result(const ls_tensor *result, int line, const char *name)
 {
     LST_CHECK(result == NULL);

@@ -1,5 +1,5 @@
-/* Running one program in one configuration. */
-#include "machine.h"
+/* Runs one program in one configuration. */
+#include "random_machine.h"
 
 #include "os/thread.h"
 
@@ -27,7 +27,7 @@ static struct backing {
     ls_strategy *strategies[STRATEGY_KINDS][MOST_REPLICAS + 1];
 } backings[CONFIGS];
 
-/* The test's own objects are made or the test cannot go on. */
+/* Creating the test's own objects must succeed. */
 static void must(ls_status st, const ls_error *err)
 {
     if (st != LS_OK) {
@@ -53,7 +53,7 @@ static ls_runtime *runtime_of(config k)
     for (int i = 0; i < MOST_REPLICAS; i++) {
         ls_device *dev = ls_runtime_device(*rt, i);
 
-        dev->dnnl = false; // our kernels are what is compared
+        dev->dnnl = false; // our kernels are compared, not oneDNN's
         dev->isa = k == REFERENCE ? LSI_ISA_REF : dev->isa;
     }
     return *rt;
@@ -72,7 +72,7 @@ static ls_strategy *strategy_of(config k, strategy_kind kind, int replicas)
     }
     o.runtime = runtime_of(k);
     o.sequential = kind == SEQUENTIAL;
-    o.spin_us = k == THREADS ? -1 : 0; // waiting both ways
+    o.spin_us = k == THREADS ? -1 : 0; // waiting by spinning and by sleeping
     if (kind == CENTRAL) {
         must(ls_central_storage_create(devices[replicas], NULL, &o, s, &err), &err);
     } else if (kind == ONE_DEVICE) {
@@ -98,14 +98,14 @@ void machine_forget_all(void)
     }
 }
 
-/* ---- where it is, for the watchdog ---- */
+/* ---- the present statement, for the watchdog ---- */
 
 static uint64_t progress_seed;
 static atomic_int progress_config, progress_at[MOST_REPLICAS + 1];
 
 size_t machine_progress(char *buf, size_t size)
 {
-    // In a signal's handler: no printf.
+    // In a signal handler: no printf.
     size_t n = 0;
     uint64_t numbers[MOST_REPLICAS + 3];
 
@@ -130,7 +130,7 @@ size_t machine_progress(char *buf, size_t size)
     return n;
 }
 
-/* ---- what is wrong ---- */
+/* ---- reporting failures ---- */
 
 void complain(machine *m, const char *fmt, ...)
 {
@@ -152,7 +152,7 @@ static void check_failure(place *at, ls_status st, const ls_error *err)
         complain(m, "statement %d fails with %s, the error has %s \"%s\"", at->at + 1,
                  ls_status_name(st), ls_status_name(err->code), err->message);
     }
-    // Replicas that call different things are told so with this code, as in TensorFlow.
+    // Replicas that make different calls fail with this code, as in TensorFlow.
     if (st == LS_INTERNAL && !m->odd) {
         complain(m, "statement %d: INTERNAL: %s", at->at + 1, err->message);
     }
@@ -181,13 +181,13 @@ void ended(place *at, ls_status st, const ls_error *err)
     journal_put(&at->log, e, err->message);
 }
 
-/* ---- what the verbs use ---- */
+/* ---- used by the verbs ---- */
 
 double largest_of(const ls_tensor *t)
 {
     double most = 0;
 
-    if (epsilon_of(ls_tensor_dtype(t)) == 0 || t->data == NULL) {
+    if (op_epsilon(ls_tensor_dtype(t)) == 0 || t->data == NULL) {
         return 1;
     }
     for (int64_t i = 0; i < t->count; i++) {
@@ -211,7 +211,7 @@ static void show_strings(place *at, const ls_tensor *t, entry e)
     }
 }
 
-/* A bool is 0 or 1: anything else was computed as if it were of another dtype. */
+/* A bool is 0 or 1: another byte was computed as if it were of another dtype. */
 static void check_bools(place *at, const entry *e, const unsigned char *bytes)
 {
     for (size_t i = 0; e->dtype == LS_BOOL && i < e->bytes; i++) {
@@ -307,7 +307,7 @@ static sig_input input_of(ls_dtype dtype, const ls_shape *shape)
 {
     sig_input in = {.dtype = dtype, .shape = *shape};
 
-    in.whole = epsilon_of(dtype) == 0;
+    in.whole = op_epsilon(dtype) == 0;
     in.lo = in.whole ? 0 : -2;
     in.hi = dtype == LS_BOOL ? 2 : in.whole ? 7 : 2;
     return in;
@@ -366,7 +366,7 @@ held float_at(place *at, int64_t k, int64_t seed)
     for (size_t i = 0; k >= 0 && i < at->ntensors; i++) {
         const held *h = tensor_at(at, k + (int64_t)i);
 
-        if (epsilon_of(ls_tensor_dtype(h->t)) != 0) {
+        if (op_epsilon(ls_tensor_dtype(h->t)) != 0) {
             return *h;
         }
     }
@@ -458,7 +458,7 @@ void run_statement(place *at, size_t i)
     }
     at->at = (int)i;
     atomic_store(&progress_at[at->host ? MOST_REPLICAS : at->id], (int)i + 1);
-    // A statement that the odd replica passes over: the others may wait for it in vain.
+    // A statement that the odd replica skips: the others may wait for it in vain.
     if (number(s, "odd") < 0 && at->count > 1 &&
         at->id == (int)(-number(s, "odd") % at->count)) {
         return;
@@ -531,7 +531,7 @@ static void end_program(machine *m)
     journal_free(&m->host.log);
 }
 
-/* The statement that ends the block which `from` begins. */
+/* The statement that ends the block which begins at `from`. */
 static size_t end_of_block(const program *p, size_t from)
 {
     size_t i = from + 1;

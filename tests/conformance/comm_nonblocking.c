@@ -1,4 +1,4 @@
-/* Started works: many at a time, waited for in any order; several groups at once. */
+/* Non-blocking calls: many at a time, waited for in any order; several groups at once. */
 #include "comm_suite.h"
 
 #include "os/thread.h"
@@ -13,8 +13,8 @@ struct job {
     int32_t *from, *to;
 };
 
-/* Every rank draws the same numbers for what is called, others for the order of waits. */
-static void begin(lst_rank *me, struct job *j, uint64_t *shared)
+/* Every rank draws the same numbers for the calls, and its own for the order of waits. */
+static void start_call(lst_rank *me, struct job *j, uint64_t *shared)
 {
     static const size_t counts[] = {0, 1, 3, 250, 4096, MOST_COUNT};
     const size_t n = (size_t)me->size;
@@ -69,7 +69,7 @@ static int32_t wanted(const lst_rank *me, const struct job *j, size_t i)
     }
 }
 
-static void end(const lst_rank *me, struct job *j)
+static void check_result(const lst_rank *me, struct job *j)
 {
     const size_t length = j->kind == 2 ? j->count * (size_t)me->size : j->count;
     bool right = true;
@@ -81,7 +81,7 @@ static void end(const lst_rank *me, struct job *j)
     LST_CHECK(right);
 }
 
-static void stress(lst_rank *me)
+static void many_works(lst_rank *me)
 {
     const int turns = *(const int *)me->arg;
     const size_t room = MOST_COUNT * (size_t)me->size;
@@ -97,7 +97,7 @@ static void stress(lst_rank *me)
         int order[MOST_WORKS];
 
         for (int i = 0; i < works; i++) {
-            begin(me, &jobs[i], &shared);
+            start_call(me, &jobs[i], &shared);
             order[i] = i;
         }
         for (int i = works; i > 0; i--) {
@@ -108,7 +108,7 @@ static void stress(lst_rank *me)
             if (lst_random(&own) % 3 == 0) {
                 (void)ls_comm_test(jobs[chosen].work);
             }
-            end(me, &jobs[chosen]);
+            check_result(me, &jobs[chosen]);
         }
     }
     for (int i = 0; i < MOST_WORKS; i++) {
@@ -118,7 +118,9 @@ static void stress(lst_rank *me)
     free(jobs);
 }
 
-/* The others may be done with all their tasks by us: a late rank finds its work ended. */
+/*
+ * The other ranks may have done all tasks of a call: a late rank finds its work finished.
+ */
 static void a_late_rank_costs_nothing(lst_rank *me)
 {
     enum { COUNT = 1 << 20 };
@@ -132,7 +134,7 @@ static void a_late_rank_costs_nothing(lst_rank *me)
     LST_OK(ls_comm_start_all_reduce(me->comm, LS_SUM, buf, COUNT, LS_F32, NULL, &work,
                                     NULL));
     if (me->rank == 0) {
-        // Does not come back to its work before the last of the others has its result.
+        // Returns to its work only after the last of the other ranks has its result.
         for (int r = 1; r < me->size; r++) {
             LST_OK(ls_comm_recv(me->comm, r, 1, LS_I32, NULL, &none, NULL));
         }
@@ -148,7 +150,7 @@ static void a_late_rank_costs_nothing(lst_rank *me)
     free(buf);
 }
 
-/* S111: two groups over the same ranks, used by two threads each at once. */
+/* S111: two groups over the same ranks, each used by its own threads at the same time. */
 struct pair {
     const lst_comm_factory *f;
     lsi_thread thread;
@@ -193,7 +195,7 @@ static void groups_at_once(const lst_comm_factory *f)
     }
 }
 
-/* Two handles of one process' ranks: a group and one split from it, in turn. */
+/* A group and one that was split from it, used in turn. */
 static void group_and_part(lst_rank *me)
 {
     ls_comm *part = NULL;
@@ -212,20 +214,20 @@ static void group_and_part(lst_rank *me)
     ls_comm_release(part);
 }
 
-void lst_comm_works(const lst_comm_factory *f)
+void lst_comm_nonblocking(const lst_comm_factory *f)
 {
     int turns = 200;
 
     if (f->most > 1) {
-        lst_run_ranks(f, 2, 0, stress, &turns);
-        lst_run_ranks(f, 3, 0, stress, &turns);
+        lst_run_ranks(f, 2, 0, many_works, &turns);
+        lst_run_ranks(f, 3, 0, many_works, &turns);
         turns = 40;
-        lst_run_ranks(f, 7, 0, stress, &turns);
+        lst_run_ranks(f, 7, 0, many_works, &turns);
         lst_run_ranks(f, 2, 0, a_late_rank_costs_nothing, NULL);
         lst_run_ranks(f, 5, 0, a_late_rank_costs_nothing, NULL);
         groups_at_once(f);
     } else {
-        lst_run_ranks(f, 1, 0, stress, &turns);
+        lst_run_ranks(f, 1, 0, many_works, &turns);
     }
     lst_run_sizes(f, group_and_part, NULL);
 }

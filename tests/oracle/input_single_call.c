@@ -1,4 +1,7 @@
-/* The actions that are about a single call. */
+/*
+ * The actions that test one function: batch sizes, input contexts, values per worker,
+ * misuse of iterators, optionals, and compat.v1's iterators.
+ */
 #include "input_machine.h"
 
 #include <stdio.h>
@@ -49,6 +52,36 @@ json_t *input_act_per_replica_batch_size(const input_run *r)
                : input_encode_error(&err);
 }
 
+/* ---- all workers ---- */
+
+static int add_events(json_t *all, json_t *events)
+{
+    return json_array_append(all, events);
+}
+
+/* Runs a stage on every worker; returns the events of all under `key`, or an error. */
+static json_t *ask_workers(const input_run *r, void (*stage)(input_worker *w),
+                           const char *key, int (*add)(json_t *all, json_t *events))
+{
+    json_t *answer = NULL, *all;
+    input_group g;
+
+    if (!input_group_open(&g, r, json_object_get(r->kase, "topology"), &answer)) {
+        return answer;
+    }
+    input_group_each(&g, stage);
+    answer = input_group_error(&g);
+    if (answer == NULL) {
+        all = json_array();
+        for (int i = 0; i < g.n; i++) {
+            (void)add(all, g.w[i].events);
+        }
+        answer = json_pack("{s:o}", key, all);
+    }
+    input_group_close(&g);
+    return answer;
+}
+
 /* ---- contexts ---- */
 
 static ls_dataset *note_context(const ls_input_context *ic, void *worker)
@@ -74,23 +107,7 @@ static void ask_context(input_worker *w)
 
 json_t *input_act_context(const input_run *r)
 {
-    json_t *answer = NULL, *all;
-    input_group g;
-
-    if (!input_group_open(&g, r, json_object_get(r->kase, "topology"), &answer)) {
-        return answer;
-    }
-    input_group_each(&g, ask_context);
-    answer = input_group_error(&g);
-    if (answer == NULL) {
-        all = json_array();
-        for (int i = 0; i < g.n; i++) {
-            (void)json_array_extend(all, g.w[i].events);
-        }
-        answer = json_pack("{s:o}", "contexts", all);
-    }
-    input_group_close(&g);
-    return answer;
+    return ask_workers(r, ask_context, "contexts", json_array_extend);
 }
 
 /* ---- values ---- */
@@ -128,7 +145,7 @@ static ls_value *double_value(ls_context *c, ls_value *args, void *user)
     return ls_value_of(c, ls_add(c, x, x));
 }
 
-/* The numbers that the local replicas have of a value. */
+/* A value's numbers on the local replicas. */
 static json_t *local_numbers(ls_strategy *s, ls_value *v, ls_error *err)
 {
     ls_value *each = NULL;
@@ -147,7 +164,7 @@ static json_t *local_numbers(ls_strategy *s, ls_value *v, ls_error *err)
     return numbers;
 }
 
-/* One worker's part of the answer, or its error. */
+/* A worker's part of the answer, or its error. */
 static void ask_values(input_worker *w)
 {
     const ls_distribute_options opts = input_distribute_options(w);
@@ -182,26 +199,10 @@ static void ask_values(input_worker *w)
 
 json_t *input_act_values(const input_run *r)
 {
-    json_t *answer = NULL, *all;
-    input_group g;
-
-    if (!input_group_open(&g, r, json_object_get(r->kase, "topology"), &answer)) {
-        return answer;
-    }
-    input_group_each(&g, ask_values);
-    answer = input_group_error(&g);
-    if (answer == NULL) {
-        all = json_array();
-        for (int i = 0; i < g.n; i++) {
-            (void)json_array_append(all, g.w[i].events);
-        }
-        answer = json_pack("{s:o}", "workers", all);
-    }
-    input_group_close(&g);
-    return answer;
+    return ask_workers(r, ask_values, "workers", add_events);
 }
 
-/* ---- iterators where they do not belong, and optionals ---- */
+/* ---- iterators inside replica functions, and optionals ---- */
 
 static ls_value *next_in_replica(ls_context *c, ls_value *args, void *user)
 {

@@ -1,5 +1,8 @@
-/* What a program has shown, and whether two runs have shown the same. */
-#include "machine.h"
+/*
+ * The journal of a run: every value and status that its program produced; compares two
+ * journals.
+ */
+#include "random_machine.h"
 
 #include <stdarg.h>
 
@@ -8,7 +11,7 @@ static void *grown(void *old, size_t bytes)
     void *more = realloc(old, bytes);
 
     if (more == NULL) {
-        abort(); // the test itself has no memory
+        abort(); // the test itself is out of memory
     }
     return more;
 }
@@ -45,22 +48,6 @@ void journal_free(journal *j)
     *j = (journal){0};
 }
 
-double epsilon_of(ls_dtype dtype)
-{
-    switch (dtype) {
-    case LS_F32:
-        return 1.1920929e-7;
-    case LS_F64:
-        return 2.220446049250313e-16;
-    case LS_F16:
-        return 9.765625e-4;
-    case LS_BF16:
-        return 7.8125e-3;
-    default:
-        return 0;
-    }
-}
-
 /* Element i of an entry's bytes. */
 static double element_of(const char *bytes, ls_dtype dtype, size_t i)
 {
@@ -89,8 +76,9 @@ struct difference {
     size_t size;
 };
 
-static bool differ(const struct difference *d, const char *fmt, ...) LS_PRINTF(2, 3);
-static bool differ(const struct difference *d, const char *fmt, ...)
+static bool note_difference(const struct difference *d, const char *fmt, ...)
+    LS_PRINTF(2, 3);
+static bool note_difference(const struct difference *d, const char *fmt, ...)
 {
     va_list args;
 
@@ -100,7 +88,7 @@ static bool differ(const struct difference *d, const char *fmt, ...)
     return false;
 }
 
-/* Where an entry stands, for messages: "statement 3 (op mul ...) of replica 1". */
+/* The statement of an entry, for messages: "statement 3 (op mul ...) of replica 1". */
 static const char *place_of(const machine *m, const entry *e, char *buf, size_t size)
 {
     char line[600] = "the end";
@@ -129,29 +117,30 @@ static bool compare_tensors(const machine *a, const machine *b, const entry *x,
         x->bytes != y->bytes) {
         char s[128], t[128];
 
-        return differ(d, "%s: %s %s is %s, %s %s is %s",
-                      place_of(a, x, where, sizeof where), config_name(a->k),
-                      ls_dtype_name(x->dtype), ls_shape_text(&x->shape, s, sizeof s),
-                      config_name(b->k), ls_dtype_name(y->dtype),
-                      ls_shape_text(&y->shape, t, sizeof t));
+        return note_difference(
+            d, "%s: %s %s is %s, %s %s is %s", place_of(a, x, where, sizeof where),
+            config_name(a->k), ls_dtype_name(x->dtype),
+            ls_shape_text(&x->shape, s, sizeof s), config_name(b->k),
+            ls_dtype_name(y->dtype), ls_shape_text(&y->shape, t, sizeof t));
     }
     if (x->bytes == 0 || memcmp(p, q, x->bytes) == 0 || bound == INFINITY) {
         return true;
     }
-    if (same_kernels || epsilon_of(x->dtype) == 0) {
-        return differ(d, "%s: %s and %s give other bits for %s",
-                      place_of(a, x, where, sizeof where), config_name(a->k),
-                      config_name(b->k), ls_dtype_name(x->dtype));
+    if (same_kernels || op_epsilon(x->dtype) == 0) {
+        return note_difference(d, "%s: %s and %s give other bits for %s",
+                               place_of(a, x, where, sizeof where), config_name(a->k),
+                               config_name(b->k), ls_dtype_name(x->dtype));
     }
     for (size_t i = 0; i < x->bytes / ls_dtype_size(x->dtype); i++) {
         const double v = element_of(p, x->dtype, i), w = element_of(q, y->dtype, i);
 
         if (!lst_near(v, w, 0, bound)) {
-            return differ(d,
-                          "%s: element %zu of %s is %.9g with %s, %.9g with %s; "
-                          "the bound is %.3g",
-                          place_of(a, x, where, sizeof where), i, ls_dtype_name(x->dtype),
-                          v, config_name(a->k), w, config_name(b->k), bound);
+            return note_difference(d,
+                                   "%s: element %zu of %s is %.9g with %s, %.9g with %s; "
+                                   "the bound is %.3g",
+                                   place_of(a, x, where, sizeof where), i,
+                                   ls_dtype_name(x->dtype), v, config_name(a->k), w,
+                                   config_name(b->k), bound);
         }
     }
     return true;
@@ -164,9 +153,9 @@ static bool compare_entries(const machine *a, const machine *b, size_t i,
     char where[800], other[800];
 
     if (x->kind != y->kind || x->statement != y->statement || x->replica != y->replica) {
-        return differ(d, "%s shows something at %s, %s at %s", config_name(a->k),
-                      place_of(a, x, where, sizeof where), config_name(b->k),
-                      place_of(b, y, other, sizeof other));
+        return note_difference(d, "%s shows something at %s, %s at %s", config_name(a->k),
+                               place_of(a, x, where, sizeof where), config_name(b->k),
+                               place_of(b, y, other, sizeof other));
     }
     if (x->kind == TENSOR) {
         return compare_tensors(a, b, x, y, d);
@@ -177,11 +166,12 @@ static bool compare_entries(const machine *a, const machine *b, size_t i,
     if (x->code != y->code || x->bytes != y->bytes ||
         (x->bytes > 0 &&
          memcmp(a->log.bytes + x->offset, b->log.bytes + y->offset, x->bytes) != 0)) {
-        return differ(d, "%s: %s gives %s \"%.*s\", %s gives %s \"%.*s\"",
-                      place_of(a, x, where, sizeof where), config_name(a->k),
-                      ls_status_name(x->code), (int)x->bytes, a->log.bytes + x->offset,
-                      config_name(b->k), ls_status_name(y->code), (int)y->bytes,
-                      b->log.bytes + y->offset);
+        return note_difference(d, "%s: %s gives %s \"%.*s\", %s gives %s \"%.*s\"",
+                               place_of(a, x, where, sizeof where), config_name(a->k),
+                               ls_status_name(x->code), (int)x->bytes,
+                               a->log.bytes + x->offset, config_name(b->k),
+                               ls_status_name(y->code), (int)y->bytes,
+                               b->log.bytes + y->offset);
     }
     return true;
 }
@@ -200,8 +190,9 @@ bool machine_compare(const machine *a, const machine *b, char *why, size_t size)
     if (a->log.count != b->log.count) {
         const machine *more = a->log.count > both ? a : b;
 
-        return differ(&d, "only %s shows %s", config_name(more->k),
-                      place_of(more, &more->log.entries[both], where, sizeof where));
+        return note_difference(
+            &d, "only %s shows %s", config_name(more->k),
+            place_of(more, &more->log.entries[both], where, sizeof where));
     }
     return true;
 }

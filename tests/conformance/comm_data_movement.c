@@ -1,21 +1,23 @@
-/* What only moves: broadcast, gathers, exchanges, letters, meetings, groups of a group.
+/*
+ * Operations that only move data: broadcast, gathers, all-to-all, send and receive,
+ * barrier, split, and batches of calls.
  */
 #include "comm_suite.h"
 
 #if defined(__SANITIZE_THREAD__)
-enum { MOST = 5003 }; // every access is looked at: as many meetings, fewer elements
+enum { MOST = 5003 }; // under a sanitizer: as many calls, fewer elements
 #else
 enum { MOST = 140001 }; // two tasks and a rest
 #endif
 static const size_t counts[] = {0, 1, 37, 1000, MOST};
 
-/* A value that tells who sent it and which element it is. */
+/* A value that identifies its sender and its index. */
 static int32_t mark(int rank, size_t i)
 {
     return (int32_t)((uint32_t)rank * 1000003u + (uint32_t)i * 7u);
 }
 
-static void fill(int32_t *buf, int rank, size_t count)
+static void fill_values(int32_t *buf, int rank, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         buf[i] = mark(rank, i);
@@ -32,7 +34,7 @@ static bool is_from(const int32_t *buf, int rank, size_t begin, size_t count)
     return true;
 }
 
-static void broadcast(lst_rank *me)
+static void broadcast_from_each(lst_rank *me)
 {
     static const char *const algorithms[] = {NULL, "direct", "tree", "ring"};
     int32_t *buf = malloc(MOST * sizeof *buf);
@@ -43,7 +45,7 @@ static void broadcast(lst_rank *me)
             ls_comm_options o = LS_COMM_OPTIONS_INIT;
 
             o.algorithm = algorithms[k % LSI_COUNT_OF(algorithms)];
-            fill(buf, me->rank, count);
+            fill_values(buf, me->rank, count);
             LST_OK(ls_comm_broadcast(me->comm, root, buf, count, LS_I32, &o, NULL));
             LST_CHECK(is_from(buf, root, 0, count));
         }
@@ -60,13 +62,13 @@ static void all_gather(lst_rank *me)
         int32_t *from = malloc((count + 1) * sizeof *from);
         int32_t *to = malloc((n * count + 1) * sizeof *to);
 
-        fill(from, me->rank, count);
+        fill_values(from, me->rank, count);
         for (int place = 0; place < 2; place++) { // from its own memory, then in place
             int32_t *own = to + (size_t)me->rank * count;
 
             memset(to, 0xee, n * count * sizeof *to);
             if (place == 1) {
-                fill(own, me->rank, count);
+                fill_values(own, me->rank, count);
             }
             LST_OK(ls_comm_all_gather(me->comm, place == 1 ? own : from, count, LS_I32,
                                       NULL, to, NULL));
@@ -89,12 +91,12 @@ static void all_gather_uneven(lst_rank *me)
 
         for (int r = 0; r < me->size; r++) {
             lengths[r] =
-                r % 3 == 1 ? 0 : counts[c] / (size_t)(r + 1); // some give nothing
+                r % 3 == 1 ? 0 : counts[c] / (size_t)(r + 1); // some send nothing
             total += lengths[r];
         }
         from = malloc((lengths[me->rank] + 1) * sizeof *from);
         to = malloc((total + 1) * sizeof *to);
-        fill(from, me->rank, lengths[me->rank]);
+        fill_values(from, me->rank, lengths[me->rank]);
         LST_OK(
             ls_comm_all_gather_uneven(me->comm, from, lengths, LS_I32, NULL, to, NULL));
         for (int r = 0; r < me->size; r++) {
@@ -115,7 +117,7 @@ static void all_to_all(lst_rank *me)
         int32_t *from = malloc((n * count + 1) * sizeof *from);
         int32_t *to = malloc((n * count + 1) * sizeof *to);
 
-        fill(from, me->rank, n * count);
+        fill_values(from, me->rank, n * count);
         LST_OK(ls_comm_all_to_all(me->comm, from, count, LS_I32, NULL, to, NULL));
         for (int r = 0; r < me->size; r++) {
             LST_CHECK(
@@ -147,8 +149,8 @@ static void every_dtype(lst_rank *me)
     }
 }
 
-/* Every pair both ways: the k-th send meets the k-th receive. */
-static void letters(lst_rank *me)
+/* Every pair in both directions: the k-th send matches the k-th receive. */
+static void send_to_each(lst_rank *me)
 {
     enum { EACH = 3, LENGTH = 5000 };
     const size_t n = (size_t)me->size, all = (size_t)EACH * LENGTH;
@@ -157,7 +159,7 @@ static void letters(lst_rank *me)
     ls_comm_work *works[2 * EACH * LST_MOST_RANKS];
     size_t posted = 0;
 
-    fill(out, me->rank, all);
+    fill_values(out, me->rank, all);
     for (size_t k = 0; k < EACH; k++) {
         for (int r = 0; r < me->size; r++) {
             if (r == me->rank) {
@@ -180,8 +182,8 @@ static void letters(lst_rank *me)
     free(in);
 }
 
-/* Blocking letters round a circle: rank 0 sends first, the others receive first. */
-static void circle(lst_rank *me)
+/* Blocking sends round a circle: rank 0 sends first, the others receive first. */
+static void send_in_circle(lst_rank *me)
 {
     const int next = (me->rank + 1) % me->size;
     const int before = (me->rank + me->size - 1) % me->size;
@@ -201,8 +203,10 @@ static void circle(lst_rank *me)
     }
 }
 
-/* Even and odd ranks apart, in reverse order, some in no group; twice as deep. */
-static void split(lst_rank *me)
+/*
+ * Splits into even and odd ranks, in reverse order, some in no group; then splits again.
+ */
+static void split_twice(lst_rank *me)
 {
     const int colour = me->size > 4 && me->rank == 4 ? -1 : me->rank % 2;
     ls_comm *half = NULL, *again = NULL;
@@ -226,16 +230,16 @@ static void split(lst_rank *me)
         LST_CHECK(sum == want);
         LST_OK(ls_comm_split(half, 0, 0, &again, NULL));
         LST_CHECK(ls_comm_rank(again) == above);
-        ls_comm_release(half); // what was split off lives on
+        ls_comm_release(half); // a group outlives the one it was split from
         LST_OK(ls_comm_all_reduce(again, LS_SUM, &sum, 1, LS_I32, NULL, NULL));
         LST_CHECK(sum == want * members);
         ls_comm_release(again);
     }
-    LST_OK(ls_comm_barrier(me->comm, NULL, NULL)); // and so does what it came from
+    LST_OK(ls_comm_barrier(me->comm, NULL, NULL)); // and the other way round
 }
 
-/* Calls of every kind and size in one group. */
-static void group(lst_rank *me)
+/* Calls of every kind and size in one batch. */
+static void batch_of_calls(lst_rank *me)
 {
     const size_t n = (size_t)me->size;
 
@@ -250,9 +254,9 @@ static void group(lst_rank *me)
         int32_t letter = me->rank, got = -1, one = 1;
         size_t lengths[LST_MOST_RANKS];
 
-        fill(a, me->rank, count);
-        fill(b, me->rank, count);
-        fill(own, me->rank, count);
+        fill_values(a, me->rank, count);
+        fill_values(b, me->rank, count);
+        fill_values(own, me->rank, count);
         for (int r = 0; r < me->size; r++) {
             lengths[r] = count;
         }
@@ -267,7 +271,7 @@ static void group(lst_rank *me)
             LST_OK(ls_comm_send(me->comm, next, &letter, 1, LS_I32, NULL, NULL));
             LST_OK(ls_comm_recv(me->comm, before, 1, LS_I32, NULL, &got, NULL));
         }
-        LST_CHECK(one == 1 && got == -1); // nothing has happened yet
+        LST_CHECK(one == 1 && got == -1); // nothing has run yet
         LST_OK(ls_comm_group_end(me->comm, NULL, NULL));
         LST_CHECK(one == me->size);
         LST_CHECK(me->size == 1 || got == before);
@@ -285,15 +289,15 @@ static void group(lst_rank *me)
     LST_OK(ls_comm_group_end(me->comm, NULL, NULL)); // of nothing
 }
 
-void lst_comm_moves(const lst_comm_factory *f)
+void lst_comm_data_movement(const lst_comm_factory *f)
 {
-    lst_run_sizes(f, broadcast, NULL);
+    lst_run_sizes(f, broadcast_from_each, NULL);
     lst_run_sizes(f, all_gather, NULL);
     lst_run_sizes(f, all_gather_uneven, NULL);
     lst_run_sizes(f, all_to_all, NULL);
     lst_run_sizes(f, every_dtype, NULL);
-    lst_run_sizes(f, letters, NULL);
-    lst_run_sizes(f, circle, NULL);
-    lst_run_sizes(f, split, NULL);
-    lst_run_sizes(f, group, NULL);
+    lst_run_sizes(f, send_to_each, NULL);
+    lst_run_sizes(f, send_in_circle, NULL);
+    lst_run_sizes(f, split_twice, NULL);
+    lst_run_sizes(f, batch_of_calls, NULL);
 }

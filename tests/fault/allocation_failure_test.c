@@ -1,4 +1,6 @@
-/* Everything that is made survives the failure of any allocation on the way. */
+/*
+ * Creating objects and training steps, with each allocation on the way failing in turn.
+ */
 #include "lockstep/ext/op.h"
 #include "lockstep/lockstep.h"
 #include "ls_test.h"
@@ -228,7 +230,9 @@ SURVIVES(adam)
 SURVIVES(values)
 SURVIVES(recorded_step)
 
-/* A step that lacked memory says so and where; one that did without has the right loss.
+/*
+ * A step without memory fails with its line; one that could do without has the right
+ * loss.
  */
 static void check_step(ls_status st, const ls_error *err, double loss, double first)
 {
@@ -241,7 +245,7 @@ static void check_step(ls_status st, const ls_error *err, double loss, double fi
     LST_CHECK(err->message[0] != '\0');
 }
 
-/* The model goes on as if nothing had happened. */
+/* After the failure the model trains as before. */
 static void check_learning(small_model *m, double first)
 {
     ls_error err = LS_ERROR_INIT;
@@ -255,7 +259,10 @@ static void check_learning(small_model *m, double first)
     LST_CHECK(loss < first - 0.01);
 }
 
-/* True: the n-th allocation of the step was reached; the model works afterwards. */
+/*
+ * Fails the n-th allocation of a step; true: the step has so many. The model must work
+ * afterwards.
+ */
 static bool step_without(int64_t n, double first)
 {
     small_model m;

@@ -1,10 +1,11 @@
 /*
- * Positions that travel: a line's pipeline is walked through here, its position saved
- * after every step, and another process, which builds the pipeline anew, goes on from
- * each of them. What it gets must be what came here.
+ * oracle --other-process: restoring positions in another process. This process reads a
+ * line's pipeline and saves its position after every step; another process builds the
+ * pipeline again and continues from each position. Both must get the same results.
  *
- * The two share a folder: `job.json` says what to do, `E-K-W.state` is worker W's
- * position in epoch E after K steps, and `answer.json` is what the other process found.
+ * The two share a folder: `job.json` holds the line and the positions, `E-K-W.state` is
+ * worker W's position in epoch E after K steps, and `answer.json` holds the results of
+ * the other process.
  */
 #include "input_walk.h"
 #include "watchdog.h"
@@ -21,15 +22,18 @@ extern char **environ;
 enum {
     SECONDS_A_LINE = 120,
     MOST_STEPS = 500,
-    MOST_STATES = 24, // an epoch's; beyond them evenly thinned
+    MOST_STATES = 24, // per epoch; of more steps an even selection
 };
 
-static const char *program; // this one, as it was called
+static const char *program; // argv[0]
 static size_t positions, thinned;
 
 /* ---- both sides ---- */
 
-/* Which steps are saved: k of `states` among 0 ... steps, both ends included. */
+/*
+ * The steps after which the position is saved: `states` of 0 ... steps, both ends
+ * included.
+ */
 static size_t step_of(size_t k, size_t states, size_t steps)
 {
     return states < 2 ? 0 : k * steps / (states - 1);
@@ -45,7 +49,7 @@ static void stem_of(char *stem, size_t size, const char *folder, size_t epoch, s
     (void)snprintf(stem, size, "%s/%zu-%zu", folder, epoch, k);
 }
 
-/* To the end, to a failure too many, or so many steps: what each step gave. */
+/* The results of the steps, up to the end, too many failures or MOST_STEPS. */
 static json_t *walk_on(input_walk *w, size_t most, int64_t failures)
 {
     const int64_t allowed = input_option(w->r->kase, "errors", 0);
@@ -67,8 +71,10 @@ static size_t most_steps(const json_t *kase)
 
 /* ---- the other process ---- */
 
-/* A pipeline built anew, put to the position `p`, and walked to its end; the epoch that
- * follows, too, if there is one. */
+/*
+ * Builds the pipeline again, sets it to the position `p` and reads it to its end; also
+ * the epoch that follows, if there is one.
+ */
 static json_t *go_on(const input_run *r, const char *folder, const json_t *p)
 {
     ls_error err = LS_ERROR_INIT;
@@ -107,14 +113,14 @@ static json_t *answer_job(const json_t *job, const char *folder)
                          sizeof missing};
 
     for (size_t i = 0; i < json_array_size(todo); i++) {
-        watchdog_start(SECONDS_A_LINE, "%s, elsewhere", k.id);
+        watchdog_start(SECONDS_A_LINE, "%s, in the other process", k.id);
         (void)json_array_append_new(answers, go_on(&r, folder, json_array_get(todo, i)));
     }
     watchdog_stop();
     return answers;
 }
 
-int oracle_elsewhere_worker(const char *folder)
+int oracle_other_process_run(const char *folder)
 {
     char path[4096];
     json_error_t error;
@@ -137,17 +143,17 @@ int oracle_elsewhere_worker(const char *folder)
 
 /* ---- this process ---- */
 
-/* What is known of a line while it is walked through. */
+/* The state of a line's run. */
 struct trip {
     const input_run *r;
     char folder[64];
-    json_t *epochs; /* what each step of each epoch gave */
+    json_t *epochs; /* the results of each step of each epoch */
     json_t *todo;   /* the positions that were saved */
     char *note;
     size_t size;
 };
 
-void oracle_elsewhere_prepare(const char *self)
+void oracle_other_process_prepare(const char *self)
 {
     program = self;
 }
@@ -171,8 +177,8 @@ static bool save_position(struct trip *t, input_walk *w, size_t epoch, size_t st
 }
 
 /*
- * The same steps again by a pipeline of its own, saved in between; `known` is what they
- * gave without.
+ * Makes the same steps again with a new pipeline, saving in between; `known` holds their
+ * results without saving.
  */
 static bool walk_and_save(struct trip *t, input_walk *w, size_t epoch,
                           const json_t *known, ls_error *err)
@@ -203,7 +209,7 @@ static bool walk_and_save(struct trip *t, input_walk *w, size_t epoch,
     return saved;
 }
 
-/* Walks through all epochs twice: as they are, and saving. False: *err says why. */
+/* Reads all epochs twice: without and with saving. False: *err says why. */
 static bool walk_here(struct trip *t, ls_error *err)
 {
     const size_t epochs = (size_t)input_option(t->r->kase, "epochs", 1);
@@ -231,10 +237,10 @@ static bool walk_here(struct trip *t, ls_error *err)
     return well;
 }
 
-/* Runs this program again, to answer the job in the folder; false: it did not. */
+/* Runs this program again on the folder; false: it failed. */
 static bool run_worker(const struct trip *t)
 {
-    char path[4096], option[] = "--restore-worker", folder[64];
+    char path[4096], option[] = "--restore-from", folder[64];
     char *argv[] = {NULL, option, folder, NULL};
     pid_t pid = 0;
     int status = 0;
@@ -254,7 +260,7 @@ static bool run_worker(const struct trip *t)
     return true;
 }
 
-/* What came here after a position: the array is the caller's. */
+/* The results of this process after a position; the array is the caller's to release. */
 static json_t *rest_of(const json_t *steps, size_t from)
 {
     const size_t n = json_array_size(steps);
@@ -266,8 +272,8 @@ static json_t *rest_of(const json_t *steps, size_t from)
     return rest;
 }
 
-static void explain(const struct trip *t, const json_t *p, const char *what,
-                    const json_t *want, const json_t *got)
+static void explain_difference(const struct trip *t, const json_t *p, const char *what,
+                               const json_t *want, const json_t *got)
 {
     char *w = NULL, *g = NULL;
     size_t i = 0;
@@ -296,12 +302,12 @@ static bool compare_rest(const struct trip *t, const json_t *p, const json_t *an
     bool same;
 
     if (json_array_size(want) == 0 && json_array_size(got) > 0) {
-        // Behind the end is the end again.
+        // After the end comes the end again.
         (void)json_array_append(want, json_array_get(steps, json_array_size(steps) - 1));
     }
     same = got != NULL && json_equal(want, got);
     if (!same) {
-        explain(t, p, "rest", want, got == NULL ? answer : got);
+        explain_difference(t, p, "rest", want, got == NULL ? answer : got);
     }
     json_decref(want);
     return same;
@@ -315,13 +321,13 @@ static bool compare_next(const struct trip *t, const json_t *p, const json_t *an
     const bool same = want == NULL || (got != NULL && json_equal(want, got));
 
     if (!same) {
-        explain(t, p, "next epoch", want, got == NULL ? answer : got);
+        explain_difference(t, p, "next epoch", want, got == NULL ? answer : got);
     }
     return same;
 }
 
-/* Hands the job over and compares what comes back. */
-static bool compare_elsewhere(struct trip *t)
+/* Runs the other process and compares its results. */
+static bool compare_other_process(struct trip *t)
 {
     char path[4096];
     json_t *job = json_pack("{s:O, s:s, s:O}", "line", t->r->k->line, "files",
@@ -373,7 +379,9 @@ static void remove_folder(const struct trip *t)
     (void)rmdir(t->folder);
 }
 
-/* A pipeline that keeps something outside of itself says so; all others can be saved. */
+/*
+ * A pipeline with state that cannot be saved must report that; all others can be saved.
+ */
 static oracle_verdict judge_failure(const struct trip *t, const ls_error *err)
 {
     const bool built = json_array_size(t->epochs) > 0;
@@ -386,7 +394,7 @@ static oracle_verdict judge_failure(const struct trip *t, const ls_error *err)
     return said ? ORACLE_SKIPPED : ORACLE_FAILED;
 }
 
-static oracle_verdict travel(const input_run *r, char *note, size_t size)
+static oracle_verdict run_line(const input_run *r, char *note, size_t size)
 {
     struct trip t = {.r = r,
                      .folder = "/tmp/oracle-trip-XXXXXX",
@@ -400,9 +408,9 @@ static oracle_verdict travel(const input_run *r, char *note, size_t size)
     if (mkdtemp(t.folder) == NULL) {
         (void)snprintf(note, size, "no folder could be made: %s", t.folder);
     } else {
-        v = !walk_here(&t, &err)    ? judge_failure(&t, &err)
-            : compare_elsewhere(&t) ? ORACLE_PASSED
-                                    : ORACLE_FAILED;
+        v = !walk_here(&t, &err)        ? judge_failure(&t, &err)
+            : compare_other_process(&t) ? ORACLE_PASSED
+                                        : ORACLE_FAILED;
         remove_folder(&t);
     }
     json_decref(t.epochs);
@@ -422,7 +430,7 @@ static bool is_unordered(const json_t *line)
     return false;
 }
 
-oracle_verdict oracle_input_elsewhere(const oracle_case *k, char *note, size_t size)
+oracle_verdict oracle_input_other_process(const oracle_case *k, char *note, size_t size)
 {
     json_t *kase = json_object_get(k->line, "case");
     char folder[4096], missing[8] = "";
@@ -440,13 +448,13 @@ oracle_verdict oracle_input_elsewhere(const oracle_case *k, char *note, size_t s
                           size)) {
         return ORACLE_FAILED;
     }
-    v = travel(&r, note, size);
+    v = run_line(&r, note, size);
     input_files_close(json_object_get(kase, "files"), folder);
     watchdog_stop();
     return v;
 }
 
-void oracle_elsewhere_report(void)
+void oracle_other_process_report(void)
 {
     printf("%zu positions restored in another process; %zu epochs are longer than %d "
            "positions and were thinned\n",

@@ -1,7 +1,7 @@
 /*
- * Training with everything that draws at once (dropout on every replica, a parallel map
- * with noise, batches read ahead) ends with the same weights in every run, and one that
- * was saved in its middle goes on to the same weights.
+ * Training with many users of random numbers (dropout on every replica, a parallel map
+ * with noise, batches read ahead) ends with the same weights in every run, and also when
+ * it is saved in the middle and restored.
  */
 #include "replica_test.h"
 
@@ -12,7 +12,7 @@ struct model {
     ls_optimizer *o;
 };
 
-static ls_value *noise(ls_context *c, ls_value *element, void *user)
+static ls_value *add_noise(ls_context *c, ls_value *element, void *user)
 {
     ls_tensor *x = ls_value_as_tensor(element);
 
@@ -21,8 +21,8 @@ static ls_value *noise(ls_context *c, ls_value *element, void *user)
                        ls_add(c, x, ls_random_normal(c, LS_F32, LS_SHAPE(IN), 0, 0.1)));
 }
 
-/* Draws the output towards zero, through dropout. */
-static ls_value *step(ls_context *c, ls_value *args, void *user)
+/* A step that moves the output towards zero, with dropout. */
+static ls_value *train_step(ls_context *c, ls_value *args, void *user)
 {
     struct model *m = user;
     ls_tape *tape = ls_tape_open(c, NULL);
@@ -35,7 +35,7 @@ static ls_value *step(ls_context *c, ls_value *args, void *user)
     return NULL;
 }
 
-static ls_dataset *rows(void)
+static ls_dataset *noisy_rows(void)
 {
     ls_map_options opts = LS_MAP_OPTIONS_INIT;
     float x[ROWS * IN];
@@ -51,14 +51,14 @@ static ls_dataset *rows(void)
     LST_OK(ls_tensor_create(NULL, LS_F32, LS_SHAPE(ROWS, IN), x, &t, &err));
     LST_OK(ls_value_tensor(t, &v, &err));
     opts.parallel = 3;
-    d = ls_dataset_map(ls_dataset_shuffle(ls_dataset_slices(v), ROWS, 5), noise, NULL,
+    d = ls_dataset_map(ls_dataset_shuffle(ls_dataset_slices(v), ROWS, 5), add_noise, NULL,
                        &opts);
     ls_value_release(v);
     ls_tensor_release(t);
     return ls_dataset_prefetch(ls_dataset_repeat(ls_dataset_batch(d, BATCH), -1), 2);
 }
 
-/* What a training is saved as. */
+/* The saved state of a training. */
 struct saved {
     float w[IN * IN];
     ls_value *input;
@@ -72,13 +72,13 @@ struct training {
     ls_dist_iterator *it;
 };
 
-static void begin(struct training *t, int n)
+static void training_begin(struct training *t, int n)
 {
     float start[IN * IN];
     uint64_t random = 11;
     ls_error err = LS_ERROR_INIT;
     ls_tensor *w = NULL;
-    ls_dataset *d = rows();
+    ls_dataset *d = noisy_rows();
 
     *t = (struct training){.m = mirror_of(n, false)};
     for (int i = 0; i < IN * IN; i++) {
@@ -95,7 +95,7 @@ static void begin(struct training *t, int n)
     ls_dataset_release(d);
 }
 
-static void train(struct training *t, int steps)
+static void training_steps(struct training *t, int steps)
 {
     ls_error err = LS_ERROR_INIT;
 
@@ -104,13 +104,13 @@ static void train(struct training *t, int steps)
 
         LST_OK(ls_dist_iterator_next(t->it, &batch, &err));
         LST_OK(ls_value_tuple(&batch, 1, &args, &err));
-        LST_OK(ls_strategy_run(t->m.s, step, args, &t->model, NULL, &err));
+        LST_OK(ls_strategy_run(t->m.s, train_step, args, &t->model, NULL, &err));
         ls_value_release(args);
         ls_value_release(batch);
     }
 }
 
-static void weights(struct training *t, float *out)
+static void training_weights(struct training *t, float *out)
 {
     ls_error err = LS_ERROR_INIT;
     ls_tensor *w = NULL;
@@ -120,7 +120,7 @@ static void weights(struct training *t, float *out)
     ls_tensor_release(w);
 }
 
-static void end(struct training *t)
+static void training_end(struct training *t)
 {
     ls_dist_iterator_release(t->it);
     ls_dist_dataset_release(t->data);
@@ -137,27 +137,27 @@ LST_TEST(twenty_trainings_with_dropout_and_noise_end_with_the_same_weights)
         for (int run = 0; run < RUNS; run++) {
             struct training t;
 
-            begin(&t, n);
-            train(&t, STEPS);
-            weights(&t, run == 0 ? first : got);
-            end(&t);
+            training_begin(&t, n);
+            training_steps(&t, STEPS);
+            training_weights(&t, run == 0 ? first : got);
+            training_end(&t);
             LST_CHECK(run == 0 || memcmp(first, got, sizeof first) == 0);
         }
     }
 }
 
-static void save(struct training *t, int n, struct saved *out)
+static void training_save(struct training *t, int n, struct saved *out)
 {
     ls_error err = LS_ERROR_INIT;
 
-    weights(t, out->w);
+    training_weights(t, out->w);
     LST_OK(ls_dist_iterator_save(t->it, &out->input, &err));
     for (int r = 0; r < n; r++) {
         LST_OK(ls_strategy_random_state(t->m.s, r, &out->random[r], &err));
     }
 }
 
-static void restore(struct training *t, int n, const struct saved *from)
+static void training_restore(struct training *t, int n, const struct saved *from)
 {
     ls_error err = LS_ERROR_INIT;
     ls_tensor *w = NULL;
@@ -178,19 +178,19 @@ LST_TEST(a_training_saved_in_its_middle_goes_on_to_the_same_weights)
         struct saved kept = {.input = NULL};
         struct training t, later;
 
-        begin(&t, n);
-        train(&t, STEPS / 2);
-        save(&t, n, &kept);
-        train(&t, STEPS);
-        weights(&t, want);
-        begin(&later, n);
-        restore(&later, n, &kept);
-        train(&later, STEPS);
-        weights(&later, got);
+        training_begin(&t, n);
+        training_steps(&t, STEPS / 2);
+        training_save(&t, n, &kept);
+        training_steps(&t, STEPS);
+        training_weights(&t, want);
+        training_begin(&later, n);
+        training_restore(&later, n, &kept);
+        training_steps(&later, STEPS);
+        training_weights(&later, got);
         LST_CHECK(memcmp(want, got, sizeof want) == 0);
         ls_value_release(kept.input);
-        end(&t);
-        end(&later);
+        training_end(&t);
+        training_end(&later);
     }
 }
 

@@ -1,9 +1,9 @@
-/* Runs programs in this process: what may crash or hang is done in a child. */
-#ifndef RANDOM_WORKER_H
-#define RANDOM_WORKER_H
+/* Runs programs in this process, which is a child of the test as it may crash or hang. */
+#ifndef RANDOM_CHILD_H
+#define RANDOM_CHILD_H
 #include "program.h"
 
-/* How a child ends when the test itself has found something. Others are crashes. */
+/* The exit status of a child when the test has found a fault. Others are crashes. */
 enum { EXIT_WRONG = 12, EXIT_HANG = 13 };
 
 /* Runs the programs of `count` seeds from `first` on; ends at the first that fails. */

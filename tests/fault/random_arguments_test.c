@@ -90,7 +90,7 @@ static const int64_t *any_sizes(struct fuzz *f, int64_t list[2 * LS_MAX_DIMS])
     return list;
 }
 
-/* One operation: notes the line, then calls it from that line. */
+/* One operation: sets the line, then calls it from that line. */
 struct thunk {
     const char *name;
     ls_tensor *(*call)(struct fuzz *f);
@@ -122,7 +122,7 @@ UNARIES(UNARY)
 BINARIES(BINARY)
 /* clang-format on */
 
-/* One line each: a call that fails names the line it stands on. */
+/* Each on one line: a call that fails must name its line. */
 #define D any_dtype(f)
 #define I any_int(f)
 #define N any_number(f)
@@ -283,7 +283,7 @@ static void check_failure(const struct fuzz *f, const struct thunk *t, ls_status
 {
     const size_t n = strlen(t->name);
     const bool named = strncmp(e->message, t->name, n) == 0 && e->message[n] == ':';
-    // An allocator that refuses is reported by whoever asked it, at the same place.
+    // An allocation that fails is reported with the same site.
     const bool memory = st == LS_RESOURCE_EXHAUSTED;
 
     if ((!named && !memory) || e->file == NULL || strcmp(e->file, __FILE__) != 0 ||
@@ -361,7 +361,7 @@ LST_TEST(random_calls_never_crash_and_failures_name_operation_and_place)
     close_fuzz(&f);
 }
 
-/* What a call gives is followed back: gradients meet the same odd shapes and values. */
+/* The results are differentiated: gradients get the same unusual shapes and values. */
 LST_TEST(gradients_of_random_calls_never_crash)
 {
     struct fuzz f;

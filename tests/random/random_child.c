@@ -1,6 +1,7 @@
-#include "worker.h"
+/* Runs random programs in every configuration and compares what they computed. */
+#include "random_child.h"
 
-#include "machine.h"
+#include "random_machine.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -11,10 +12,10 @@ enum { SANITIZED = 1 };
 enum { SANITIZED = 0 };
 #endif
 
-/* A program alone, as when it is shortened, is not given so long. */
+/* The time limit of a single program, as in shortening. */
 enum { SECONDS = 120, SECONDS_ALONE = 20, MOST_BYTES = 64 << 20, FILLED = 4096 };
 
-/* A program that does not end says where it is and ends the process. */
+/* If a program does not end: prints its present statements and ends the process. */
 static void give_up(int signal_number)
 {
     static const char hang[] =
@@ -26,12 +27,12 @@ static void give_up(int signal_number)
     where[n] = '\n';
     if (write(STDERR_FILENO, hang, sizeof hang - 1) < 0 ||
         write(STDERR_FILENO, where, n + 1) < 0) {
-        _exit(EXIT_HANG); // nobody listens: the status has to do
+        _exit(EXIT_HANG); // stderr is closed: only the status is left
     }
     _exit(EXIT_HANG);
 }
 
-/* Refuses more than a program can need. Memory is not zero unless it is asked to be. */
+/* An allocator that refuses huge sizes and fills memory with a pattern. */
 static void *limited_alloc(size_t size, size_t align, void *user)
 {
     void *ptr = NULL;
@@ -59,7 +60,7 @@ static void say_nothing(ls_log_level level, const char *line, void *user)
     (void)user;
 }
 
-static void begin(void)
+static void prepare_process(void)
 {
     struct sigaction action = {.sa_handler = give_up};
 
@@ -69,7 +70,7 @@ static void begin(void)
     LST_OK(ls_allocator_set(limited_alloc, limited_free, NULL, NULL));
 }
 
-/* What programs came to, so that a test which only ever fails early is noticed. */
+/* Counts of the results of programs, to notice programs that only fail early. */
 struct tally {
     uint64_t well;   /* programs without any failure */
     uint64_t values; /* in their journals */
@@ -109,7 +110,7 @@ int work_seeds(uint64_t first, uint64_t count)
     struct tally t = {0, 0};
     char why[2000];
 
-    begin();
+    prepare_process();
     for (uint64_t seed = first; seed - first < count; seed++) {
         printf("@%llu\n", (unsigned long long)seed);
         (void)fflush(stdout);
@@ -126,7 +127,7 @@ int work_seeds(uint64_t first, uint64_t count)
     return atomic_load(&lst_failures) == 0 ? 0 : EXIT_WRONG;
 }
 
-static bool explain(const program *p, struct tally *t, char *why, size_t size)
+static bool run_and_explain(const program *p, struct tally *t, char *why, size_t size)
 {
     machine *m;
 
@@ -152,9 +153,9 @@ int work_file(const char *name, uint64_t times)
         return 2;
     }
     (void)fclose(f);
-    begin();
+    prepare_process();
     for (uint64_t i = 0; i < times; i++) {
-        if (i == 0 ? !explain(&p, &t, why, sizeof why)
+        if (i == 0 ? !run_and_explain(&p, &t, why, sizeof why)
                    : !run_program(&p, SECONDS_ALONE, &t, why, sizeof why)) {
             printf("%s\n", why);
             return EXIT_WRONG;

@@ -1,4 +1,4 @@
-/* After a warm-up a step takes nothing from the system: every buffer is used again. */
+/* After a warm-up a step allocates no memory from the system: every buffer is reused. */
 #include "device/device.h"
 #include "ls_test.h"
 #include "small_model.h"

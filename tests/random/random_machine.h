@@ -1,11 +1,11 @@
 /*
- * What a program runs on: one configuration's runtime and strategies, the objects the
- * program has made so far, and the journal of what it computed.
+ * The machine that runs a random program: one configuration's runtime and strategies, the
+ * objects the program has made so far, and the journal of what it computed.
  *
  * Every value in the journal has a bound on the difference that reference and fast
  * kernels may show: 0 is "the same bits", INFINITY "not compared", because a rounding
- * difference may have grown by any factor on the way. Thread counts are always compared
- * bit by bit.
+ * difference may have grown by any factor on the way. Runs with different numbers of
+ * threads are always compared bit by bit.
  */
 #ifndef RANDOM_MACHINE_H
 #define RANDOM_MACHINE_H
@@ -31,12 +31,12 @@ const char *config_name(config k);
 
 typedef enum entry_kind { STATUS, TENSOR, NOTE } entry_kind;
 
-/* One thing a program has shown. */
+/* One entry of the journal: a value or a status. */
 typedef struct entry {
     entry_kind kind;
     int statement;
     int replica;    /* -1: the host */
-    bool unsettled; /* of a status: which failure came first is open */
+    bool unsettled; /* of a status: which failure comes first is not determined */
     ls_status code;
     ls_dtype dtype;
     ls_shape shape;
@@ -59,7 +59,7 @@ void journal_free(journal *j);
 typedef struct held {
     ls_tensor *t;
     double error;
-    bool watched; /* by a tape that is open */
+    bool watched; /* watched by an open tape */
 } held;
 
 typedef struct open_tape {
@@ -106,13 +106,13 @@ struct machine {
     ls_runtime *rt;
     ls_strategy *s;
     int replicas;
-    bool odd;           /* replicas may be asked for different things */
+    bool odd;           /* one replica may do something else */
     bool central;       /* replicas share the variables */
-    bool loose;         /* what comes after depends on which replica was how far */
+    bool loose;         /* later results depend on the progress of the replicas */
     bool reshuffles;    /* a dataset has another order for each of its iterators */
-    bool ahead;         /* a dataset is read ahead, how far is a matter of time */
+    bool ahead;         /* a dataset is read ahead, how far depends on timing */
     size_t opened;      /* iterators so far */
-    atomic_bool racing; /* replicas wrote to a shared variable as they came */
+    atomic_bool racing; /* replicas wrote to a shared variable in any order */
     place host;
     place replica[MOST_REPLICAS];
     size_t begin, end; /* the statements replicas run */
@@ -142,31 +142,36 @@ struct machine {
     char complaint[600]; /* what was wrong apart from values; "": nothing */
 };
 
-/* Runs `p` as `k` says; the machine holds journal and complaint until machine_free(). */
+/*
+ * Runs `p` as `k` says; the machine keeps the journal and the complaint until
+ * machine_free().
+ */
 machine *machine_run(const program *p, config k);
 void machine_free(machine *m);
 
-/* Lets go of the runtimes and strategies that runs share. */
+/* Releases the runtimes and strategies that runs share. */
 void machine_forget_all(void);
 
-/* Where the program is, for a watchdog: "seed 5 threads: host at 3, ...". */
+/* The present statements, for a watchdog: "seed 5 threads: host at 3, ...". */
 size_t machine_progress(char *buf, size_t size);
 
-/* Shows the failures that a program was told of. */
+/* Prints the failures that a program got. */
 void machine_explain(const machine *m, FILE *to);
 
-/* What both machines have computed differs: false, and says how. */
+/*
+ * Compares what both machines computed; false: they differ, and the complaint says how.
+ */
 bool machine_compare(const machine *a, const machine *b, char *why, size_t size);
 
-/* Says that something is wrong with the library; the first one is kept. */
+/* Reports a fault of the library; the first one is kept. */
 void complain(machine *m, const char *fmt, ...) LS_PRINTF(2, 3);
 
-/* A call has ended: a failure has a message, and notes it in the journal. */
+/* Adds the status of a call to the journal; a failure must have a message. */
 void ended(place *at, ls_status st, const ls_error *err);
 
 /* ---- for the verbs ---- */
 
-/* Puts a tensor of the step into the pool and the journal; NULL: nothing happens. */
+/* Adds a tensor of the step to the pool and the journal; NULL: nothing happens. */
 void keep(place *at, ls_tensor *t, double error);
 
 /* The same without the pool: a tensor that is the host's. */
@@ -176,12 +181,12 @@ void show_value(place *at, const ls_value *v, double error);
 /* The k-th tensor of the pool, counted modulo; NULL: the pool is empty or k is -1. */
 held *tensor_at(place *at, int64_t k);
 
-/* The k-th one that is floating. A fresh one if there is none. */
+/* The k-th floating one; a new one if there is none. */
 held float_at(place *at, int64_t k, int64_t seed);
 
 /*
- * A tensor of this dtype and shape: the k-th of those in the pool; a fresh one if k is 0
- * or there is none; any tensor at all if k is negative.
+ * A tensor of this dtype and shape: the k-th of those in the pool; a new one if k is 0 or
+ * there is none; any tensor if k is negative.
  */
 held like_at(place *at, int64_t k, ls_dtype dtype, const ls_shape *shape, int64_t seed);
 ls_tensor *fresh(place *at, ls_dtype dtype, const ls_shape *shape, int64_t seed);
@@ -190,12 +195,12 @@ ls_tensor *fresh(place *at, ls_dtype dtype, const ls_shape *shape, int64_t seed)
 ls_tensor *host_tensor(machine *m, ls_dtype dtype, const ls_shape *shape, int64_t seed);
 
 /*
- * A replica is about to write to a variable; `met`: the aggregation brings replicas
- * together. False: it is not to, because the variable is no business of the strategy.
+ * Called before a replica writes to a variable; `met`: the write is aggregated over
+ * replicas. False: do not write, the variable is not one of the strategy.
  */
 bool may_write(place *at, const ls_variable *v, bool met);
 
-/* This replica is the one that does something else. */
+/* Whether this replica is the one that does something else. */
 bool is_odd(place *at, const statement *s);
 
 /* The k-th variable, counted modulo; NULL: there is none. */
@@ -208,7 +213,6 @@ ls_dtype dtype_of(int64_t k);
 ls_shape shape_of(const statement *s);
 int64_t size_of(int64_t k);
 
-double epsilon_of(ls_dtype dtype);
 double largest_of(const ls_tensor *t);
 
 /* Runs the statements from `m->begin` on in a replica (or the host). */

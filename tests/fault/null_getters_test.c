@@ -1,7 +1,7 @@
 /*
- * Every getter of the public headers with NULL, which is what a failed operation or a
- * failed create leaves: none may crash, and each answers 0, false, NULL or what its
- * header says.
+ * Calls every getter of the public headers with NULL, which is what a failed operation or
+ * create returns: none may crash, and each returns 0, false, NULL or what its header
+ * says.
  */
 #include "lockstep/lockstep.h"
 #include "ls_test.h"

@@ -1,4 +1,5 @@
-#include "agree.h"
+/* Compares two JSON answers by the rules of a suite. */
+#include "answers_agree.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -25,7 +26,7 @@ bool agree_errors(const agree_rule *r, const json_t *want, const json_t *got)
     return true;
 }
 
-static bool arrays(const agree_rule *r, const json_t *want, const json_t *got)
+static bool arrays_agree(const agree_rule *r, const json_t *want, const json_t *got)
 {
     const size_t n = json_array_size(want);
 
@@ -37,7 +38,7 @@ static bool arrays(const agree_rule *r, const json_t *want, const json_t *got)
     return json_array_size(got) == n;
 }
 
-static bool objects(const agree_rule *r, const json_t *want, const json_t *got)
+static bool objects_agree(const agree_rule *r, const json_t *want, const json_t *got)
 {
     const json_t *error = json_object_get(want, "error");
     const char *key;
@@ -81,7 +82,7 @@ bool agree(const agree_rule *r, const json_t *want, const json_t *got)
         return false;
     }
     if (json_is_array(want)) {
-        return arrays(r, want, got);
+        return arrays_agree(r, want, got);
     }
-    return json_is_object(want) ? objects(r, want, got) : json_equal(want, got);
+    return json_is_object(want) ? objects_agree(r, want, got) : json_equal(want, got);
 }
