@@ -7,7 +7,7 @@ struct counted {
 };
 
 struct counted_iterator {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     int64_t seen;
 };
 
@@ -41,24 +41,25 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return LS_OK;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct counted_iterator *c = (struct counted_iterator *)it;
 
-    lsi_write_u64(w, (uint64_t)c->seen);
-    lsi_write_bool(w, false); // keeps its place: positions of earlier versions have it
+    lsi_state_write_u64(w, (uint64_t)c->seen);
+    lsi_state_write_bool(w,
+                         false); // keeps its place: positions of earlier versions have it
     return lsi_iterator_save(c->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct counted_iterator *c = (struct counted_iterator *)it;
     uint64_t seen = 0;
     bool unused = false;
-    ls_status st = lsi_read_count(r, INT64_MAX / 2, &seen, err);
+    ls_status st = lsi_state_read_count(r, INT64_MAX / 2, &seen, err);
 
     if (st == LS_OK) {
-        st = lsi_read_bool(r, &unused, err);
+        st = lsi_state_read_bool(r, &unused, err);
     }
     if (st != LS_OK) {
         return st;
@@ -69,10 +70,12 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
 
 static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = lsi_unary_close};
+    static const lsi_iterator_ops ops = {.next = next,
+                                         .save = save,
+                                         .restore = restore,
+                                         .close = lsi_unary_iterator_close};
 
-    return lsi_unary_new(&ops, sizeof(struct counted_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct counted_iterator), d, out, err);
 }
 
 static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
@@ -97,6 +100,6 @@ ls_dataset *ls_dataset_assert_cardinality(ls_dataset *d, int64_t cardinality)
                                 (long long)cardinality);
     }
     ((struct counted *)made)->count = cardinality;
-    lsi_dataset_note(made, (uint64_t)cardinality);
+    lsi_dataset_mix_parameter(made, (uint64_t)cardinality);
     return lsi_dataset_done(made, LS_OK, ls_spec_retain(d->spec), cardinality, NULL);
 }

@@ -10,8 +10,8 @@ struct batch {
 };
 
 struct batch_iterator {
-    lsi_unary unary;
-    lsi_rows *rows;
+    lsi_unary_iterator unary;
+    lsi_batch_rows *rows;
     bool over; // a short batch is the last
 };
 
@@ -41,29 +41,31 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         st = n == 0 || node->exact ? LS_OUT_OF_RANGE : LS_OK;
     }
     if (st != LS_OK) {
-        lsi_rows_clear(b->rows);
+        lsi_batch_rows_clear(b->rows);
         return st;
     }
-    return lsi_rows_take(b->rows, out, err);
+    return lsi_batch_rows_take(b->rows, out, err);
 }
 
 static void close_batch(lsi_iterator *it)
 {
-    lsi_rows_release(((struct batch_iterator *)it)->rows);
-    lsi_unary_close(it);
+    lsi_batch_rows_release(((struct batch_iterator *)it)->rows);
+    lsi_unary_iterator_close(it);
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
-    lsi_write_bool(w, ((struct batch_iterator *)it)->over);
-    return lsi_iterator_save(((lsi_unary *)it)->input, w, err);
+    lsi_state_write_bool(w, ((struct batch_iterator *)it)->over);
+    return lsi_iterator_save(((lsi_unary_iterator *)it)->input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
-    const ls_status st = lsi_read_bool(r, &((struct batch_iterator *)it)->over, err);
+    const ls_status st =
+        lsi_state_read_bool(r, &((struct batch_iterator *)it)->over, err);
 
-    return st == LS_OK ? lsi_iterator_restore(((lsi_unary *)it)->input, r, err) : st;
+    return st == LS_OK ? lsi_iterator_restore(((lsi_unary_iterator *)it)->input, r, err)
+                       : st;
 }
 
 static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
@@ -73,14 +75,15 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     const ls_dataset *input = d->inputs[0];
     int64_t rows = ((struct batch *)d)->size;
     lsi_iterator *it = NULL;
-    ls_status st = lsi_unary_new(&ops, sizeof(struct batch_iterator), d, &it, err);
+    ls_status st =
+        lsi_unary_iterator_new(&ops, sizeof(struct batch_iterator), d, &it, err);
 
     if (input->cardinality >= 0) {
         rows = LSI_MIN(rows, LSI_MAX(input->cardinality, 1));
     }
     if (st == LS_OK) {
-        st =
-            lsi_rows_create(input->spec, rows, &((struct batch_iterator *)it)->rows, err);
+        st = lsi_batch_rows_create(input->spec, rows,
+                                   &((struct batch_iterator *)it)->rows, err);
     }
     if (st == LS_OK) {
         *out = it;
@@ -120,8 +123,8 @@ static ls_dataset *build(ls_dataset *d, int64_t size, bool exact)
     }
     node->size = size;
     node->exact = exact;
-    lsi_dataset_note(made, (uint64_t)size);
-    lsi_dataset_note(made, exact);
+    lsi_dataset_mix_parameter(made, (uint64_t)size);
+    lsi_dataset_mix_parameter(made, exact);
     const int64_t n = d->cardinality;
     const int64_t batches = n < 0 ? n : n / size + (!exact && n % size > 0);
     const ls_status st = lsi_spec_batch(d->spec, exact ? size : -1, &spec, &err);

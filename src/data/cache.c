@@ -8,26 +8,26 @@
 #include <string.h>
 
 struct cache {
-    lsi_unary unary;  // the input is NULL if the shelf was complete from the start
-    bool over;        // the input is; it stays, for its position is part of ours
-    bool torn;        // there was no memory for an element: it must not be replayed
-    lsi_shelf *shelf; // not another's before it is complete
-    size_t at;        // of a complete shelf
-    size_t near;      // lsi_shelf_get()
+    lsi_unary_iterator unary; // the input is NULL if the list was complete from the start
+    bool over;                // the input is; it stays, for its position is part of ours
+    bool torn;              // there was no memory for an element: it must not be replayed
+    lsi_element_list *list; // not another's before it is complete
+    size_t at;              // of a complete list
+    size_t near;            // lsi_element_list_get()
 };
 
 /* What the node's later iterators replay; NULL: nothing yet. */
-static void publish(lsi_cache_node *node, lsi_shelf *s, bool replace)
+static void publish(lsi_cache_node *node, lsi_element_list *s, bool replace)
 {
-    lsi_shelf *old = NULL;
+    lsi_element_list *old = NULL;
 
     lsi_mutex_lock(&node->lock);
     if (replace || node->complete == NULL) {
         old = node->complete;
-        node->complete = lsi_shelf_retain(s);
+        node->complete = lsi_element_list_retain(s);
     }
     lsi_mutex_unlock(&node->lock);
-    lsi_shelf_release(old);
+    lsi_element_list_release(old);
 }
 
 void lsi_cache_warn(const lsi_cache_node *node)
@@ -40,13 +40,13 @@ void lsi_cache_warn(const lsi_cache_node *node)
 
 /* ---- the iterator in memory ---- */
 
-/* The pass goes on, without the memory that the shelf had. */
+/* The pass goes on, without the memory that the list had. */
 static void give_up(struct cache *c, const ls_error *why)
 {
     lsi_log(LS_LOG_WARNING, "cache in memory: %s; later passes read the input again",
             why->message);
-    lsi_shelf_release(c->shelf);
-    c->shelf = NULL;
+    lsi_element_list_release(c->list);
+    c->list = NULL;
     c->torn = true;
 }
 
@@ -54,7 +54,7 @@ static void keep(struct cache *c, ls_value *v)
 {
     ls_error err = LS_ERROR_INIT;
 
-    if (!c->torn && lsi_shelf_add(c->shelf, v, &err) != LS_OK) {
+    if (!c->torn && lsi_element_list_add(c->list, v, &err) != LS_OK) {
         give_up(c, &err);
     }
 }
@@ -63,12 +63,12 @@ static void complete(struct cache *c)
 {
     ls_error err = LS_ERROR_INIT;
 
-    if (!c->torn && lsi_shelf_seal(c->shelf, &err) != LS_OK) {
+    if (!c->torn && lsi_element_list_seal(c->list, &err) != LS_OK) {
         give_up(c, &err);
     }
     if (!c->torn) {
-        publish((lsi_cache_node *)c->unary.base.dataset, c->shelf, false);
-        c->at = lsi_shelf_count(c->shelf);
+        publish((lsi_cache_node *)c->unary.base.dataset, c->list, false);
+        c->at = lsi_element_list_count(c->list);
     }
     c->over = true;
 }
@@ -93,7 +93,7 @@ static bool replays(const struct cache *c)
 /* Elements that are left to be replayed. */
 static size_t left(const struct cache *c)
 {
-    return c->torn ? 0 : lsi_shelf_count(c->shelf) - c->at;
+    return c->torn ? 0 : lsi_element_list_count(c->list) - c->at;
 }
 
 static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
@@ -107,12 +107,12 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     if (left(c) == 0) {
         return LS_OUT_OF_RANGE;
     }
-    st = lsi_shelf_get(c->shelf, c->at, &c->near, out, err);
+    st = lsi_element_list_get(c->list, c->at, &c->near, out, err);
     c->at += st == LS_OK;
     return st;
 }
 
-static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
+static ls_status fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int64_t *got,
                       ls_error *err)
 {
     struct cache *c = (struct cache *)it;
@@ -122,7 +122,7 @@ static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *g
         return lsi_iterator_fill_by_next(it, rows, want, got, err);
     }
     const size_t n = LSI_MIN((size_t)want, left(c));
-    st = n > 0 ? lsi_shelf_rows(c->shelf, c->at, n, &c->near, rows, err) : LS_OK;
+    st = n > 0 ? lsi_element_list_rows(c->list, c->at, n, &c->near, rows, err) : LS_OK;
     if (st == LS_OK) {
         c->at += n;
         *got = (int64_t)n;
@@ -142,105 +142,105 @@ static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *e
     return *skipped < n ? LS_OUT_OF_RANGE : LS_OK;
 }
 
-static ls_status save_elements(struct cache *c, lsi_writer *w, ls_error *err)
+static ls_status save_elements(struct cache *c, lsi_state_writer *w, ls_error *err)
 {
-    const size_t n = c->torn ? 0 : lsi_shelf_count(c->shelf);
+    const size_t n = c->torn ? 0 : lsi_element_list_count(c->list);
     size_t near = 0;
     ls_status st = LS_OK;
 
-    lsi_write_u64(w, n);
+    lsi_state_write_u64(w, n);
     for (size_t i = 0; i < n && st == LS_OK; i++) {
         ls_value *v = NULL;
 
-        st = lsi_shelf_get(c->shelf, i, &near, &v, err);
+        st = lsi_element_list_get(c->list, i, &near, &v, err);
         if (st == LS_OK) {
-            lsi_write_value(w, v);
+            lsi_state_write_value(w, v);
         }
         ls_value_release(v);
     }
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct cache *c = (struct cache *)it;
     ls_error why = LS_ERROR_INIT;
     ls_status st;
 
-    if (!replays(c) && !c->torn && lsi_shelf_seal(c->shelf, &why) != LS_OK) {
+    if (!replays(c) && !c->torn && lsi_element_list_seal(c->list, &why) != LS_OK) {
         give_up(c, &why);
     }
-    lsi_write_bool(w, c->over);
-    lsi_write_bool(w, c->torn);
-    lsi_write_u64(w, c->at);
+    lsi_state_write_bool(w, c->over);
+    lsi_state_write_bool(w, c->torn);
+    lsi_state_write_u64(w, c->at);
     st = save_elements(c, w, err);
-    return st == LS_OK ? lsi_input_save(c->unary.input, w, err) : st;
+    return st == LS_OK ? lsi_input_iterator_save(c->unary.input, w, err) : st;
 }
 
-static ls_status restore_elements(lsi_shelf *s, const ls_spec *spec, lsi_reader *r,
-                                  ls_error *err)
+static ls_status restore_elements(lsi_element_list *s, const ls_spec *spec,
+                                  lsi_state_reader *r, ls_error *err)
 {
     uint64_t n = 0;
-    ls_status st = lsi_read_count(r, (r->size - r->at) / sizeof n, &n, err);
+    ls_status st = lsi_state_read_count(r, (r->size - r->at) / sizeof n, &n, err);
 
     for (uint64_t i = 0; i < n && st == LS_OK; i++) {
         ls_value *v = NULL;
 
-        st = lsi_read_element(r, spec, &v, err);
+        st = lsi_state_read_element(r, spec, &v, err);
         if (st == LS_OK) {
-            st = lsi_shelf_add(s, v, err);
+            st = lsi_element_list_add(s, v, err);
         }
         ls_value_release(v);
     }
-    return st == LS_OK ? lsi_shelf_seal(s, err) : st;
+    return st == LS_OK ? lsi_element_list_seal(s, err) : st;
 }
 
-static ls_status restore_shelf(struct cache *c, lsi_reader *r, ls_error *err)
+static ls_status restore_shelf(struct cache *c, lsi_state_reader *r, ls_error *err)
 {
     const ls_spec *spec = c->unary.base.dataset->spec;
-    lsi_shelf *shelf = NULL;
+    lsi_element_list *list = NULL;
     uint64_t at = 0;
-    ls_status st = lsi_read_bool(r, &c->torn, err);
+    ls_status st = lsi_state_read_bool(r, &c->torn, err);
 
     if (st == LS_OK) {
-        st = lsi_read_u64(r, &at, err);
+        st = lsi_state_read_u64(r, &at, err);
     }
     if (st == LS_OK) {
-        st = lsi_shelf_create(spec, &shelf, err);
+        st = lsi_element_list_create(spec, &list, err);
     }
     if (st == LS_OK) {
-        st = restore_elements(shelf, spec, r, err);
+        st = restore_elements(list, spec, r, err);
     }
-    if (st == LS_OK && at > lsi_shelf_count(shelf)) {
+    if (st == LS_OK && at > lsi_element_list_count(list)) {
         st = lsi_state_damaged(err, "a position behind the end of a cache");
     }
     if (st != LS_OK) {
-        lsi_shelf_release(shelf);
+        lsi_element_list_release(list);
         return st;
     }
-    lsi_shelf_release(c->shelf);
-    c->shelf = shelf;
+    lsi_element_list_release(c->list);
+    c->list = list;
     c->at = c->torn ? 0 : (size_t)at;
     c->near = 0;
     return LS_OK;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct cache *c = (struct cache *)it;
-    ls_status st = lsi_read_bool(r, &c->over, err);
+    ls_status st = lsi_state_read_bool(r, &c->over, err);
 
     if (st == LS_OK) {
         st = restore_shelf(c, r, err);
     }
     if (st == LS_OK) {
-        st = lsi_input_restore(&c->unary.input, it->lineage, it->dataset->inputs[0], r,
-                               err);
+        st = lsi_input_iterator_restore(&c->unary.input, it->lineage,
+                                        it->dataset->inputs[0], r, err);
     }
     if (st == LS_OK) {
         const bool whole = replays(c) && !c->torn;
 
-        publish((lsi_cache_node *)it->dataset, whole ? c->shelf : NULL, true);
+        publish((lsi_cache_node *)it->dataset, whole ? c->list : NULL, true);
     }
     return st;
 }
@@ -249,11 +249,11 @@ static void close_cache(lsi_iterator *it)
 {
     struct cache *c = (struct cache *)it;
 
-    if (!replays(c) && c->shelf != NULL && lsi_shelf_count(c->shelf) > 0) {
+    if (!replays(c) && c->list != NULL && lsi_element_list_count(c->list) > 0) {
         lsi_cache_warn((const lsi_cache_node *)it->dataset);
     }
-    lsi_shelf_release(c->shelf);
-    lsi_unary_close(it);
+    lsi_element_list_release(c->list);
+    lsi_unary_iterator_close(it);
 }
 
 static ls_status iterate_memory(ls_dataset *d, lsi_iterator **out, ls_error *err)
@@ -274,10 +274,10 @@ static ls_status iterate_memory(ls_dataset *d, lsi_iterator **out, ls_error *err
     }
     c = (struct cache *)it;
     lsi_mutex_lock(&node->lock);
-    c->shelf = lsi_shelf_retain(node->complete);
+    c->list = lsi_element_list_retain(node->complete);
     lsi_mutex_unlock(&node->lock);
-    if (c->shelf == NULL) { // else the input is left alone: a shuffle in it would draw
-        st = lsi_shelf_create(d->spec, &c->shelf, err);
+    if (c->list == NULL) { // else the input is left alone: a shuffle in it would draw
+        st = lsi_element_list_create(d->spec, &c->list, err);
         if (st == LS_OK) {
             st = lsi_dataset_iterate(d->inputs[0], &c->unary.input, err);
         }
@@ -302,7 +302,7 @@ static void destroy(ls_dataset *d)
 {
     lsi_cache_node *node = (lsi_cache_node *)d;
 
-    lsi_shelf_release(node->complete);
+    lsi_element_list_release(node->complete);
     lsi_mutex_destroy(&node->lock);
     lsi_free(node->file);
 }
@@ -334,7 +334,7 @@ ls_dataset *ls_dataset_cache(ls_dataset *d, const char *file)
                                     "cache: no memory for the name of its file");
         }
     }
-    lsi_dataset_note(made, node->file != NULL);
+    lsi_dataset_mix_parameter(made, node->file != NULL);
     return lsi_dataset_done(made, LS_OK, ls_spec_retain(d->spec), d->cardinality, NULL);
 }
 

@@ -30,18 +30,18 @@ enum mode {
 };
 
 struct cache_file {
-    lsi_unary unary; // the input is NULL while reading
-    bool over;       // the input is; reading: the file is damaged here
+    lsi_unary_iterator unary; // the input is NULL while reading
+    bool over;                // the input is; reading: the file is damaged here
     const lsi_cache_node *node;
     enum mode mode;
     char *lock; // its name; NULL: none yet
     lsi_file *file;
-    uint64_t count;  // elements given
-    uint64_t total;  // reading: elements that the file says it has
-    ls_value *late;  // an element that could not be written, not given yet
-    lsi_writer next; // what is not yet in the file; NEW: of a restored position
-    uint64_t size;   // reading: where the elements end; writing: bytes in the file
-    uint8_t *piece;  // reading: bytes [at, have) of the file lie before `offset`
+    uint64_t count;        // elements given
+    uint64_t total;        // reading: elements that the file says it has
+    ls_value *late;        // an element that could not be written, not given yet
+    lsi_state_writer next; // what is not yet in the file; NEW: of a restored position
+    uint64_t size;         // reading: where the elements end; writing: bytes in the file
+    uint8_t *piece;        // reading: bytes [at, have) of the file lie before `offset`
     size_t at, have, room;
     uint64_t offset;
 };
@@ -226,9 +226,9 @@ static ls_status read_element(struct cache_file *c, ls_value **out, ls_error *er
     ls_status st = c->over ? LS_OUT_OF_RANGE : find_record(c, &n, err);
 
     if (st == LS_OK) {
-        lsi_reader r = {c->piece + c->at + HEAD, n, 0};
+        lsi_state_reader r = {c->piece + c->at + HEAD, n, 0};
 
-        st = lsi_read_element(&r, c->node->base.spec, out, err);
+        st = lsi_state_read_element(&r, c->node->base.spec, out, err);
         if (st != LS_OK && st != LS_RESOURCE_EXHAUSTED) {
             st = damaged(c, "it is no element of this dataset", err);
         }
@@ -294,7 +294,7 @@ static ls_status begin(struct cache_file *c, ls_error *err)
     ls_status st = LS_OK;
 
     if (!resumed) { // before there is a file to begin with it
-        lsi_write_u64(&c->next, MAGIC);
+        lsi_state_write_u64(&c->next, MAGIC);
     }
     if (c->next.failed) {
         c->next.failed = false;
@@ -339,9 +339,9 @@ static ls_status write_element(struct cache_file *c, const ls_value *v, ls_error
 {
     const size_t at = c->next.size;
 
-    lsi_write_u64(&c->next, 0);
-    lsi_write_u64(&c->next, 0);
-    lsi_write_value(&c->next, v);
+    lsi_state_write_u64(&c->next, 0);
+    lsi_state_write_u64(&c->next, 0);
+    lsi_state_write_value(&c->next, v);
     if (c->next.failed) {
         c->next.failed = false;
         c->next.size = at;
@@ -367,9 +367,9 @@ static ls_status finish(struct cache_file *c, ls_error *err)
     const size_t at = c->next.size;
     ls_status st = LS_OK;
 
-    lsi_write_u64(&c->next, END_MARK);
-    lsi_write_u64(&c->next, c->count);
-    lsi_write_u64(&c->next, MAGIC);
+    lsi_state_write_u64(&c->next, END_MARK);
+    lsi_state_write_u64(&c->next, c->count);
+    lsi_state_write_u64(&c->next, MAGIC);
     if (c->next.failed) { // the next call tries it again
         c->next.failed = false;
         c->next.size = at;
@@ -428,7 +428,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
 }
 
 /* What is in the file of an unfinished pass: a restored one has to write it again. */
-static ls_status save_contents(struct cache_file *c, lsi_writer *w, ls_error *err)
+static ls_status save_contents(struct cache_file *c, lsi_state_writer *w, ls_error *err)
 {
     lsi_file *file = NULL;
     uint8_t *bytes = NULL;
@@ -444,14 +444,14 @@ static ls_status save_contents(struct cache_file *c, lsi_writer *w, ls_error *er
                  : lsi_fail_memory(err, "the contents of a cache", (size_t)c->size);
     }
     if (st == LS_OK) {
-        lsi_write_bytes(w, bytes, (size_t)c->size);
+        lsi_state_write_bytes(w, bytes, (size_t)c->size);
     }
     lsi_free(bytes);
     lsi_file_close(file);
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct cache_file *c = (struct cache_file *)it;
     ls_status st = LS_OK;
@@ -463,15 +463,15 @@ static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
             "ask for it before the position is saved",
             c->node->file);
     }
-    lsi_write_u64(w, c->mode == WRITING ? NEW : c->mode);
-    lsi_write_u64(w, c->count);
-    lsi_write_bool(w, c->over);
+    lsi_state_write_u64(w, c->mode == WRITING ? NEW : c->mode);
+    lsi_state_write_u64(w, c->count);
+    lsi_state_write_bool(w, c->over);
     if (c->mode == WRITING) {
         st = save_contents(c, w, err);
     } else {
-        lsi_write_bytes(w, c->next.bytes, c->mode == NEW ? c->next.size : 0);
+        lsi_state_write_bytes(w, c->next.bytes, c->mode == NEW ? c->next.size : 0);
     }
-    return st == LS_OK ? lsi_input_save(c->unary.input, w, err) : st;
+    return st == LS_OK ? lsi_input_iterator_save(c->unary.input, w, err) : st;
 }
 
 /* Lets go of the file, and of what was written if that is not the whole. */
@@ -485,7 +485,7 @@ static void let_go(struct cache_file *c)
     c->file = NULL;
     ls_value_release(c->late);
     c->late = NULL;
-    lsi_writer_clear(&c->next);
+    lsi_state_writer_clear(&c->next);
 }
 
 /* Goes to element `count` of a complete file. */
@@ -528,26 +528,26 @@ static bool begins_as_cache(const void *bytes, size_t n)
     return head == MAGIC;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct cache_file *c = (struct cache_file *)it;
     uint64_t mode = 0, count = 0;
     const void *bytes = NULL;
     size_t n = 0;
-    ls_status st = lsi_read_count(r, PASSING, &mode, err);
+    ls_status st = lsi_state_read_count(r, PASSING, &mode, err);
 
     if (st == LS_OK) {
-        st = lsi_read_u64(r, &count, err);
+        st = lsi_state_read_u64(r, &count, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_bool(r, &c->over, err);
+        st = lsi_state_read_bool(r, &c->over, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_bytes(r, &bytes, &n, err);
+        st = lsi_state_read_bytes(r, &bytes, &n, err);
     }
     if (st == LS_OK) {
-        st = lsi_input_restore(&c->unary.input, it->lineage, it->dataset->inputs[0], r,
-                               err);
+        st = lsi_input_iterator_restore(&c->unary.input, it->lineage,
+                                        it->dataset->inputs[0], r, err);
     }
     if (st == LS_OK && mode != READING && c->unary.input == NULL) {
         st = lsi_state_damaged(err, "a cache that has no input");
@@ -584,7 +584,7 @@ static void close_cache(lsi_iterator *it)
     let_go(c);
     lsi_free(c->piece);
     lsi_free(c->lock);
-    lsi_unary_close(it);
+    lsi_unary_iterator_close(it);
 }
 
 ls_status lsi_cache_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)

@@ -79,28 +79,28 @@ static void close_chain(lsi_iterator *it)
     lsi_iterator_close(((struct chain_iterator *)it)->inputs[1]);
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct chain_iterator *c = (struct chain_iterator *)it;
     ls_status st;
 
-    lsi_write_bool(w, c->over);
+    lsi_state_write_bool(w, c->over);
     st = lsi_iterator_save(c->inputs[0], w, err);
-    return st == LS_OK ? lsi_input_save(c->inputs[1], w, err) : st;
+    return st == LS_OK ? lsi_input_iterator_save(c->inputs[1], w, err) : st;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct chain_iterator *c = (struct chain_iterator *)it;
-    ls_status st = lsi_read_bool(r, &c->over, err);
+    ls_status st = lsi_state_read_bool(r, &c->over, err);
 
     c->source = NULL;
     if (st == LS_OK) {
         st = lsi_iterator_restore(c->inputs[0], r, err);
     }
     if (st == LS_OK) {
-        st = lsi_input_restore(&c->inputs[1], lsi_lineage_below(it, 1),
-                               it->dataset->inputs[1], r, err);
+        st = lsi_input_iterator_restore(&c->inputs[1], lsi_lineage_below(it, 1),
+                                        it->dataset->inputs[1], r, err);
     }
     return st;
 }

@@ -7,7 +7,7 @@
 #ifndef LSI_DATA_H
 #define LSI_DATA_H
 #include "base/philox.h"
-#include "data/store.h"
+#include "data/string_pool.h"
 #include "op/op.h"
 #include "os/thread.h"
 #include "value/value.h"
@@ -66,44 +66,55 @@ ls_status lsi_spec_flatten(const ls_spec *s, const ls_value *v, const ls_value *
 ls_status lsi_spec_pack(const ls_spec *s, ls_value *const *leaves, ls_value **out,
                         ls_error *err);
 
-/* ---- saving (state.c): a position is bytes, little-endian, with lengths ---- */
-typedef struct lsi_writer {
+/* Makes another spec of a leaf, the caller's to release. */
+typedef ls_status (*lsi_spec_rule)(const ls_spec *leaf, void *user, ls_spec **out,
+                                   ls_error *err);
+
+/* The structure of `s` with rule(leaf) in the place of each leaf, in order. */
+ls_status lsi_spec_map(const ls_spec *s, lsi_spec_rule rule, void *user, ls_spec **out,
+                       ls_error *err);
+
+/* ---- saving (saved_state.c): a position is bytes, little-endian, with lengths ---- */
+typedef struct lsi_state_writer {
     uint8_t *bytes;
     size_t size, room;
     bool failed;          /* out of memory */
     bool lenient;         /* what keeps state outside is saved without it */
     const char *obstacle; /* the kind of dataset that cannot be saved; NULL: none */
-} lsi_writer;
-void lsi_write_u64(lsi_writer *w, uint64_t x);
-void lsi_write_bytes(lsi_writer *w, const void *p, size_t n);
-void lsi_write_value(lsi_writer *w, const ls_value *v); /* an element; tensors and all */
-void lsi_write_bool(lsi_writer *w, bool x);
-void lsi_write_failure(lsi_writer *w, const ls_error *err);
-void lsi_writer_clear(lsi_writer *w); /* frees the bytes */
+} lsi_state_writer;
+void lsi_state_write_u64(lsi_state_writer *w, uint64_t x);
+void lsi_state_write_bytes(lsi_state_writer *w, const void *p, size_t n);
+void lsi_state_write_value(lsi_state_writer *w,
+                           const ls_value *v); /* an element; tensors and all */
+void lsi_state_write_bool(lsi_state_writer *w, bool x);
+void lsi_state_write_failure(lsi_state_writer *w, const ls_error *err);
+void lsi_state_writer_clear(lsi_state_writer *w); /* frees the bytes */
 
 /* Notes that `d` keeps state outside; false: the save has to fail for it. */
-bool lsi_write_without(lsi_writer *w, const ls_dataset *d);
+bool lsi_state_write_without(lsi_state_writer *w, const ls_dataset *d);
 
-typedef struct lsi_reader {
+typedef struct lsi_state_reader {
     const uint8_t *bytes;
     size_t size, at;
-} lsi_reader;
-ls_status lsi_read_u64(lsi_reader *r, uint64_t *x, ls_error *err);
-ls_status lsi_read_bytes(lsi_reader *r, const void **p, size_t *n, ls_error *err);
-ls_status lsi_read_value(lsi_reader *r, ls_value **v, ls_error *err);
-ls_status lsi_read_bool(lsi_reader *r, bool *x, ls_error *err);
-ls_status lsi_read_failure(lsi_reader *r, ls_error *x, ls_error *err);
+} lsi_state_reader;
+ls_status lsi_state_read_u64(lsi_state_reader *r, uint64_t *x, ls_error *err);
+ls_status lsi_state_read_bytes(lsi_state_reader *r, const void **p, size_t *n,
+                               ls_error *err);
+ls_status lsi_state_read_value(lsi_state_reader *r, ls_value **v, ls_error *err);
+ls_status lsi_state_read_bool(lsi_state_reader *r, bool *x, ls_error *err);
+ls_status lsi_state_read_failure(lsi_state_reader *r, ls_error *x, ls_error *err);
 
 /* A number of at most `max`, and an element of the spec; anything else is LS_DATA_LOSS.
  */
-ls_status lsi_read_count(lsi_reader *r, uint64_t max, uint64_t *x, ls_error *err);
-ls_status lsi_read_element(lsi_reader *r, const ls_spec *spec, ls_value **v,
-                           ls_error *err);
+ls_status lsi_state_read_count(lsi_state_reader *r, uint64_t max, uint64_t *x,
+                               ls_error *err);
+ls_status lsi_state_read_element(lsi_state_reader *r, const ls_spec *spec, ls_value **v,
+                                 ls_error *err);
 ls_status lsi_state_damaged(ls_error *err, const char *what); /* LS_DATA_LOSS */
 
 /* ---- nodes ---- */
 typedef struct lsi_iterator lsi_iterator;
-typedef struct lsi_rows lsi_rows;
+typedef struct lsi_batch_rows lsi_batch_rows;
 
 typedef struct lsi_iterator_ops {
     /*
@@ -117,15 +128,15 @@ typedef struct lsi_iterator_ops {
      * of each; *got receives how many. The same statuses; elements before a failure are
      * appended.
      */
-    ls_status (*fill)(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
+    ls_status (*fill)(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int64_t *got,
                       ls_error *err);
 
     /* Optional: passes over `n` elements; *skipped receives how many there were. */
     ls_status (*skip)(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err);
 
     /* The position, after the last element that `next` gave; inputs included. */
-    ls_status (*save)(lsi_iterator *it, lsi_writer *w, ls_error *err);
-    ls_status (*restore)(lsi_iterator *it, lsi_reader *r, ls_error *err);
+    ls_status (*save)(lsi_iterator *it, lsi_state_writer *w, ls_error *err);
+    ls_status (*restore)(lsi_iterator *it, lsi_state_reader *r, ls_error *err);
 
     /* Optional: gives back what it holds, not the struct and not `dataset`. */
     void (*close)(lsi_iterator *it);
@@ -154,7 +165,7 @@ typedef struct lsi_dataset_ops {
     /* Optional, both: element i, and `n` elements from i on as rows, of a source in
      * memory whose elements can be reached in any order. */
     ls_status (*element)(const ls_dataset *d, int64_t i, ls_value **out, ls_error *err);
-    ls_status (*rows)(const ls_dataset *d, int64_t i, int64_t n, lsi_rows *rows,
+    ls_status (*rows)(const ls_dataset *d, int64_t i, int64_t n, lsi_batch_rows *rows,
                       ls_error *err);
 } lsi_dataset_ops;
 
@@ -192,7 +203,7 @@ ls_dataset *lsi_dataset_new(const lsi_dataset_ops *ops, size_t size,
 void lsi_dataset_hold(ls_dataset *d, const ls_value *v);
 
 /* What `more` says; what it leaves at its default says nothing. */
-void lsi_options_merge(ls_data_options *into, const ls_data_options *more);
+void lsi_data_options_merge(ls_data_options *into, const ls_data_options *more);
 
 /* A node that only carries a failure. */
 ls_dataset *lsi_dataset_failed(ls_status code, ls_kind kind, const char *fmt, ...)
@@ -205,7 +216,7 @@ ls_dataset *lsi_dataset_fail_with(ls_dataset *d, const ls_error *err);
 bool lsi_dataset_bad(const ls_dataset *d); /* NULL, or failed */
 
 /* Mixes a parameter into the fingerprint. */
-void lsi_dataset_note(ls_dataset *d, uint64_t parameter);
+void lsi_dataset_mix_parameter(ls_dataset *d, uint64_t parameter);
 
 /* Completes a node: `spec` is taken over; a status that is not LS_OK fails it. */
 ls_dataset *lsi_dataset_done(ls_dataset *d, ls_status st, ls_spec *spec,
@@ -254,101 +265,102 @@ int lsi_iterate_depth(const ls_dataset *d);
 void lsi_iterator_close(lsi_iterator *it); /* NULL is allowed */
 
 /* An iterator with one input: the struct, zeroed, and the iterator of input 0. */
-typedef struct lsi_unary {
+typedef struct lsi_unary_iterator {
     lsi_iterator base;
     lsi_iterator *input; /* NULL: not needed any more */
-} lsi_unary;
-ls_status lsi_unary_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
-                        lsi_iterator **out, ls_error *err);
+} lsi_unary_iterator;
+ls_status lsi_unary_iterator_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
+                                 lsi_iterator **out, ls_error *err);
 
 /* The same for those that call functions: the input is another link of the lineage. */
-ls_status lsi_function_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
-                           lsi_iterator **out, ls_error *err);
-void lsi_unary_close(lsi_iterator *it);
+ls_status lsi_function_iterator_new(const lsi_iterator_ops *ops, size_t size,
+                                    ls_dataset *d, lsi_iterator **out, ls_error *err);
+void lsi_unary_iterator_close(lsi_iterator *it);
 
 /* Closes *it, if any, and iterates `d` anew. */
 ls_status lsi_iterator_renew(lsi_iterator **it, ls_dataset *d, ls_error *err);
 
 /* An input that may be over: whether there is one, and its position. */
-ls_status lsi_input_save(lsi_iterator *it, lsi_writer *w, ls_error *err);
-ls_status lsi_input_restore(lsi_iterator **it, uint64_t lineage, ls_dataset *d,
-                            lsi_reader *r, ls_error *err);
+ls_status lsi_input_iterator_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err);
+ls_status lsi_input_iterator_restore(lsi_iterator **it, uint64_t lineage, ls_dataset *d,
+                                     lsi_state_reader *r, ls_error *err);
 ls_status lsi_iterator_next(lsi_iterator *it, ls_value **out, ls_error *err);
-ls_status lsi_iterator_fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
-                            ls_error *err);
+ls_status lsi_iterator_fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
+                            int64_t *got, ls_error *err);
 ls_status lsi_iterator_skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err);
 
 /* Without fill() and skip(): where an iterator has none, or not for all of its time. */
-ls_status lsi_iterator_fill_by_next(lsi_iterator *it, lsi_rows *rows, int64_t want,
+ls_status lsi_iterator_fill_by_next(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
                                     int64_t *got, ls_error *err);
 ls_status lsi_iterator_skip_by_next(lsi_iterator *it, int64_t n, int64_t *skipped,
                                     ls_error *err);
-ls_status lsi_iterator_save(lsi_iterator *it, lsi_writer *w, ls_error *err);
-ls_status lsi_iterator_restore(lsi_iterator *it, lsi_reader *r, ls_error *err);
+ls_status lsi_iterator_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err);
+ls_status lsi_iterator_restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err);
 
 /* A whole pipeline: with its fingerprint and its policy on state kept outside. */
 uint64_t lsi_dataset_fingerprint(const ls_dataset *d);
 ls_status lsi_pipeline_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err);
-ls_status lsi_pipeline_save(lsi_iterator *it, lsi_writer *w, ls_error *err);
+ls_status lsi_pipeline_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err);
 
 /* *it is another iterator afterwards if the state is one of another pass. */
-ls_status lsi_pipeline_restore(lsi_iterator **it, lsi_reader *r, ls_error *err);
+ls_status lsi_pipeline_restore(lsi_iterator **it, lsi_state_reader *r, ls_error *err);
 
-/* ---- rows: a batch being put together (rows.c) ---- */
+/* ---- rows: a batch being put together (batch_rows.c) ---- */
 
 /* Columns for the leaves of `element`, with room for `capacity` rows to begin with. */
-ls_status lsi_rows_create(const ls_spec *element, int64_t capacity, lsi_rows **out,
-                          ls_error *err);
-void lsi_rows_release(lsi_rows *rows); /* NULL is allowed */
-int64_t lsi_rows_count(const lsi_rows *rows);
+ls_status lsi_batch_rows_create(const ls_spec *element, int64_t capacity,
+                                lsi_batch_rows **out, ls_error *err);
+void lsi_batch_rows_release(lsi_batch_rows *rows); /* NULL is allowed */
+int64_t lsi_batch_rows_count(const lsi_batch_rows *rows);
 
 /*
  * Copies an element's leaves to the next row. Shapes must be those of the first row; if
  * they are not, the rows are spoilt: further ones are only counted, and
- * lsi_rows_take() fails.
+ * lsi_batch_rows_take() fails.
  */
-ls_status lsi_rows_add(lsi_rows *rows, const ls_value *element, ls_error *err);
+ls_status lsi_batch_rows_add(lsi_batch_rows *rows, const ls_value *element,
+                             ls_error *err);
 
 /*
  * For sources: `n` rows of `shape` for one leaf, at `data`, all rows of which are added
  * before others. `owner` (NULL: nobody) keeps the bytes of strings.
  */
-ls_status lsi_rows_add_block(lsi_rows *rows, size_t leaf, ls_dtype dtype,
-                             const ls_shape *shape, const void *data, lsi_buffer *owner,
-                             int64_t n, ls_error *err);
-void lsi_rows_clear(lsi_rows *rows); /* forgets what was added */
+ls_status lsi_batch_rows_add_block(lsi_batch_rows *rows, size_t leaf, ls_dtype dtype,
+                                   const ls_shape *shape, const void *data,
+                                   lsi_buffer *owner, int64_t n, ls_error *err);
+void lsi_batch_rows_clear(lsi_batch_rows *rows); /* forgets what was added */
 
 /* Rows [begin, end) of a batch, whose leaves have as many. */
-ls_status lsi_rows_add_rows(lsi_rows *rows, const ls_value *batch, int64_t begin,
-                            int64_t end, ls_error *err);
+ls_status lsi_batch_rows_add_rows(lsi_batch_rows *rows, const ls_value *batch,
+                                  int64_t begin, int64_t end, ls_error *err);
 
 /* For readers: one string that lies in `owner`'s memory, which is retained. */
-ls_status lsi_rows_add_string(lsi_rows *rows, ls_string s, lsi_buffer *owner,
-                              ls_error *err);
+ls_status lsi_batch_rows_add_string(lsi_batch_rows *rows, ls_string s, lsi_buffer *owner,
+                                    ls_error *err);
 
 /*
  * Rows that become no batch: elements are one scalar string each, and `add` gets them as
- * they come, in slots of `store` that are its own from then on, also after a failure.
+ * they come, in slots of `pool` that are its own from then on, also after a failure.
  */
-typedef struct lsi_sink {
-    ls_status (*add)(struct lsi_sink *self, const ls_string *strings, size_t n,
+typedef struct lsi_string_sink {
+    ls_status (*add)(struct lsi_string_sink *self, const ls_string *strings, size_t n,
                      ls_error *err);
-    lsi_store *store;
-} lsi_sink;
-ls_status lsi_rows_create_sink(const ls_spec *element, lsi_sink *sink, lsi_rows **out,
-                               ls_error *err);
+    lsi_string_pool *pool;
+} lsi_string_sink;
+ls_status lsi_batch_rows_create_sink(const ls_spec *element, lsi_string_sink *sink,
+                                     lsi_batch_rows **out, ls_error *err);
 
-/* For readers: the store that strings are to be copied to, or NULL; and strings that lie
+/* For readers: the pool that strings are to be copied to, or NULL; and strings that lie
  * in its slots already. */
-lsi_store *lsi_rows_store(const lsi_rows *rows);
-ls_status lsi_rows_add_kept(lsi_rows *rows, const ls_string *strings, size_t n,
-                            ls_error *err);
+lsi_string_pool *lsi_batch_rows_pool(const lsi_batch_rows *rows);
+ls_status lsi_batch_rows_add_pooled(lsi_batch_rows *rows, const ls_string *strings,
+                                    size_t n, ls_error *err);
 
 /* Why a row could not be added, if so; the rows are empty again. */
-ls_status lsi_rows_finish(lsi_rows *rows, ls_error *err);
+ls_status lsi_batch_rows_finish(lsi_batch_rows *rows, ls_error *err);
 
 /* The batch as a value, and the rows are empty again. */
-ls_status lsi_rows_take(lsi_rows *rows, ls_value **out, ls_error *err);
+ls_status lsi_batch_rows_take(lsi_batch_rows *rows, ls_value **out, ls_error *err);
 
 /* Row i of a batched element as an element; rows [begin, end) as a batch. */
 ls_status lsi_value_row(const ls_value *batch, int64_t i, ls_value **out, ls_error *err);
@@ -380,23 +392,23 @@ ls_tensor *lsi_tensor_string(ls_string s, lsi_buffer *owner);
 /* ---- function nodes whose user pointer the library owns ---- */
 
 /* What nodes share; the last one to go calls destroy(). */
-typedef struct lsi_shared {
+typedef struct lsi_shared_user {
     atomic_int refs;
-    void (*destroy)(struct lsi_shared *self);
-} lsi_shared;
+    void (*destroy)(struct lsi_shared_user *self);
+} lsi_shared_user;
 
 /*
  * flat_map (`flat`) or interleave whose function gets `user` as its pointer. The node
  * takes over the caller's reference, and rebuilding adds one. (interleave.c)
  */
 ls_dataset *lsi_dataset_interleave_shared(ls_dataset *d, ls_dataset_fn fn,
-                                          lsi_shared *user, bool flat,
+                                          lsi_shared_user *user, bool flat,
                                           const ls_interleave_options *opts);
 
 /* ---- names ---- */
 
 /* The string of an element that is one scalar string. */
-ls_status lsi_file_name(const ls_value *v, ls_string *out, ls_error *err);
+ls_status lsi_element_file_name(const ls_value *v, ls_string *out, ls_error *err);
 
 /*
  * Rows of a tensor that load(path) reads when the dataset is first iterated; it is kept
@@ -407,9 +419,9 @@ ls_dataset *lsi_dataset_slices_later(const char *path, lsi_load_fn load,
                                      const ls_spec *whole);
 
 /* Elements kept in memory as a dataset: a window. NULL: out of memory. The elements are
- * retained; `spec` is borrowed. lsi_dataset_kept() gives them back, or NULL. */
-ls_dataset *lsi_dataset_keep(ls_value *const *elements, size_t n, ls_spec *spec);
-ls_value *const *lsi_dataset_kept(const ls_dataset *d, size_t *n);
+ * retained; `spec` is borrowed. lsi_dataset_elements() gives them back, or NULL. */
+ls_dataset *lsi_dataset_of_elements(ls_value *const *elements, size_t n, ls_spec *spec);
+ls_value *const *lsi_dataset_elements(const ls_dataset *d, size_t *n);
 
 /* The file of a `cache` node; NULL: in memory, or no such node. (cache.c) */
 const char *lsi_dataset_cache_file(const ls_dataset *d);
@@ -455,17 +467,17 @@ ls_dataset *lsi_dataset_with_seeds(const ls_dataset *d, ls_dataset *const *input
 /* ---- threads of the input (pool.c) ---- */
 
 /*
- * The threads live while somebody uses them: between lsi_input_use() and
- * lsi_input_leave(), which joins them after the last one left.
+ * The threads live while somebody uses them: between lsi_input_threads_use() and
+ * lsi_input_threads_leave(), which joins them after the last one left.
  */
-void lsi_input_use(void);
-void lsi_input_leave(void);
+void lsi_input_threads_use(void);
+void lsi_input_threads_leave(void);
 
 /* Runs fn(arg) on one of the input's threads; false: there is none (run it yourself). */
-bool lsi_input_submit(void (*fn)(void *arg), void *arg);
-int lsi_input_threads(void); /* how many there are to be; at least 1 */
+bool lsi_input_threads_submit(void (*fn)(void *arg), void *arg);
+int lsi_input_threads_count(void); /* how many there are to be; at least 1 */
 
 /* Takes fn(arg) back, if it has not begun. */
-bool lsi_input_cancel(void (*fn)(void *arg), void *arg);
-bool lsi_input_pressed(void); /* work is waiting for a thread */
+bool lsi_input_threads_cancel(void (*fn)(void *arg), void *arg);
+bool lsi_input_threads_backlog(void); /* work is waiting for a thread */
 #endif

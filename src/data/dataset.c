@@ -10,24 +10,6 @@
 
 /* ---- nodes ---- */
 
-void lsi_options_merge(ls_data_options *into, const ls_data_options *more)
-{
-    const ls_data_options no_options = LS_DATA_OPTIONS_INIT;
-
-    if (more->auto_shard != no_options.auto_shard) {
-        into->auto_shard = more->auto_shard;
-    }
-    if (more->external_state != no_options.external_state) {
-        into->external_state = more->external_state;
-    }
-    if (more->unordered != no_options.unordered) {
-        into->unordered = more->unordered;
-    }
-    if (more->threads != no_options.threads) {
-        into->threads = more->threads;
-    }
-}
-
 static void release_inputs(ls_dataset *const *inputs, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -41,7 +23,7 @@ static uint64_t mix(uint64_t print, uint64_t x)
     return print ^ (print >> 29);
 }
 
-void lsi_dataset_note(ls_dataset *d, uint64_t parameter)
+void lsi_dataset_mix_parameter(ls_dataset *d, uint64_t parameter)
 {
     d->print = mix(d->print, parameter);
 }
@@ -89,7 +71,7 @@ static void look_at_inputs(ls_dataset *d)
             (void)lsi_dataset_fail_with(d, &input->error);
         } else {
             d->depth = LSI_MAX(d->depth, 1 + input->depth);
-            lsi_options_merge(&d->options, &input->options);
+            lsi_data_options_merge(&d->options, &input->options);
             d->share += input->share;
             if (input->seeded && !d->seeded) {
                 d->seeded = true;

@@ -152,22 +152,22 @@ LST_TEST(strings_are_not_copied_and_their_memory_lives_as_long_as_the_batch)
     const size_t begin[] = {0, 3, 6}, length[] = {3, 3, 5};
     ls_tensor *memory = NULL;
     ls_spec *spec = tensor_spec(LS_STRING, 0, NULL);
-    lsi_rows *rows = NULL;
+    lsi_batch_rows *rows = NULL;
     ls_value *batch = NULL, *row = NULL;
     const ls_string *s = NULL;
     int ends = 0;
 
     LST_OK(ls_tensor_wrap(NULL, LS_U8, LS_SHAPE(11), text, ended, &ends, &memory, NULL));
-    LST_OK(lsi_rows_create(spec, 2, &rows, NULL)); // and grows
+    LST_OK(lsi_batch_rows_create(spec, 2, &rows, NULL)); // and grows
     for (int i = 0; i < 3; i++) {
         const ls_string one = {text + begin[i], length[i]};
 
-        LST_OK(lsi_rows_add_string(rows, one, memory->buffer, NULL));
+        LST_OK(lsi_batch_rows_add_string(rows, one, memory->buffer, NULL));
     }
-    LST_CHECK(lsi_rows_count(rows) == 3);
-    LST_OK(lsi_rows_take(rows, &batch, NULL));
+    LST_CHECK(lsi_batch_rows_count(rows) == 3);
+    LST_OK(lsi_batch_rows_take(rows, &batch, NULL));
     ls_tensor_release(memory);
-    LST_CHECK(ends == 0 && lsi_rows_count(rows) == 0);
+    LST_CHECK(ends == 0 && lsi_batch_rows_count(rows) == 0);
     s = ls_tensor_data(ls_value_as_tensor(batch));
     LST_CHECK(s[1].ptr == text + 3 && s[2].len == 5);
     LST_OK(lsi_value_row(batch, 2, &row, NULL));
@@ -175,7 +175,7 @@ LST_TEST(strings_are_not_copied_and_their_memory_lives_as_long_as_the_batch)
     LST_CHECK(ends == 0); // a row keeps it as well
     ls_value_release(row);
     LST_CHECK(ends == 1);
-    lsi_rows_release(rows);
+    lsi_batch_rows_release(rows);
     ls_spec_release(spec);
 }
 

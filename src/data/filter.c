@@ -1,4 +1,4 @@
-#include "data/function.h"
+#include "data/user_function.h"
 
 struct filter_node {
     ls_dataset base;
@@ -7,7 +7,7 @@ struct filter_node {
 };
 
 struct filter {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     ls_context *context;
     uint64_t number; // of the next element
 };
@@ -18,8 +18,9 @@ static ls_status judge(struct filter *f, ls_value *element, bool *keep, ls_error
     const struct filter_node *node = (const struct filter_node *)f->unary.base.dataset;
     ls_value *verdict = NULL;
     const ls_tensor *t = NULL;
-    ls_status st = lsi_call(&f->unary.base, f->number++, &f->context, node->predicate,
-                            node->user, element, "filter", &verdict, err);
+    ls_status st =
+        lsi_user_function_call(&f->unary.base, f->number++, &f->context, node->predicate,
+                               node->user, element, "filter", &verdict, err);
 
     if (st != LS_OK) {
         return st;
@@ -62,16 +63,16 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     }
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
-    lsi_write_u64(w, ((struct filter *)it)->number);
+    lsi_state_write_u64(w, ((struct filter *)it)->number);
     return lsi_iterator_save(((struct filter *)it)->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct filter *f = (struct filter *)it;
-    const ls_status st = lsi_read_u64(r, &f->number, err);
+    const ls_status st = lsi_state_read_u64(r, &f->number, err);
 
     return st == LS_OK ? lsi_iterator_restore(f->unary.input, r, err) : st;
 }
@@ -79,7 +80,7 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
 static void close_filter(lsi_iterator *it)
 {
     ls_context_close(((struct filter *)it)->context);
-    lsi_unary_close(it);
+    lsi_unary_iterator_close(it);
 }
 
 static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
@@ -87,7 +88,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     static const lsi_iterator_ops ops = {
         .next = next, .save = save, .restore = restore, .close = close_filter};
 
-    return lsi_function_new(&ops, sizeof(struct filter), d, out, err);
+    return lsi_function_iterator_new(&ops, sizeof(struct filter), d, out, err);
 }
 
 static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)

@@ -11,7 +11,7 @@ enum { PATIENCE = 100000 }; // the same failure so often in a row is no element'
 
 /* Failures stand here and not on the stack, on which iterators stand above each other. */
 struct careless {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     ls_error why, last;
 };
 
@@ -37,22 +37,25 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     }
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
-    return lsi_iterator_save(((lsi_unary *)it)->input, w, err);
+    return lsi_iterator_save(((lsi_unary_iterator *)it)->input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
-    return lsi_iterator_restore(((lsi_unary *)it)->input, r, err);
+    return lsi_iterator_restore(((lsi_unary_iterator *)it)->input, r, err);
 }
 
 static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = lsi_unary_close};
+    static const lsi_iterator_ops ops = {.next = next,
+                                         .save = save,
+                                         .restore = restore,
+                                         .close = lsi_unary_iterator_close};
 
-    const ls_status st = lsi_unary_new(&ops, sizeof(struct careless), d, out, err);
+    const ls_status st =
+        lsi_unary_iterator_new(&ops, sizeof(struct careless), d, out, err);
 
     if (st == LS_OK) {
         ((struct careless *)*out)->why = (ls_error)LS_ERROR_INIT;

@@ -16,7 +16,7 @@ struct slot {
 };
 
 struct interleave {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     bool over;      // the input is; it stays, for its position is part of ours
     ls_value *late; // the name of a file that there was no memory for
     const lsi_interleave_node *node;
@@ -204,20 +204,21 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
 }
 
 /* One row by way of an element: its spec has to be looked at. */
-static ls_status fill_one(lsi_iterator *it, lsi_rows *rows, int64_t *got, ls_error *err)
+static ls_status fill_one(lsi_iterator *it, lsi_batch_rows *rows, int64_t *got,
+                          ls_error *err)
 {
     ls_value *element = NULL;
     ls_status st = next(it, &element, err);
 
     if (st == LS_OK) {
-        st = lsi_rows_add(rows, element, err);
+        st = lsi_batch_rows_add(rows, element, err);
         ls_value_release(element);
         *got += st == LS_OK;
     }
     return st;
 }
 
-static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
+static ls_status fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int64_t *got,
                       ls_error *err)
 {
     struct interleave *il = (struct interleave *)it;
@@ -270,7 +271,7 @@ static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *e
     return LS_OK;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct interleave *il = (struct interleave *)it;
     ls_status st = LS_OK;
@@ -281,16 +282,16 @@ static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
                         "ask for the next element again before the position is saved");
     }
     st = lsi_iterator_save(il->unary.input, w, err);
-    lsi_write_bool(w, il->over);
-    lsi_write_u64(w, il->next);
-    lsi_write_u64(w, il->at);
-    lsi_write_u64(w, (uint64_t)il->taken);
-    lsi_write_u64(w, il->live);
+    lsi_state_write_bool(w, il->over);
+    lsi_state_write_u64(w, il->next);
+    lsi_state_write_u64(w, il->at);
+    lsi_state_write_u64(w, (uint64_t)il->taken);
+    lsi_state_write_u64(w, il->live);
     for (size_t i = 0; i < il->room && st == LS_OK; i++) {
         if (il->slots[i].it != NULL) {
-            lsi_write_u64(w, i);
-            lsi_write_u64(w, il->slots[i].number);
-            lsi_write_value(w, il->slots[i].element);
+            lsi_state_write_u64(w, i);
+            lsi_state_write_u64(w, il->slots[i].number);
+            lsi_state_write_value(w, il->slots[i].element);
             st = lsi_iterator_save(il->slots[i].it, w, err);
         }
     }
@@ -298,15 +299,15 @@ static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
 }
 
 /* A saved slot: the function makes its dataset again. */
-static ls_status restore_slot(struct interleave *il, lsi_reader *r, ls_error *err)
+static ls_status restore_slot(struct interleave *il, lsi_state_reader *r, ls_error *err)
 {
     const ls_spec *spec = il->node->base.inputs[0]->spec;
     ls_value *element = NULL;
     uint64_t at = 0, number = 0;
-    ls_status st = lsi_read_count(r, (uint64_t)il->node->slots - 1, &at, err);
+    ls_status st = lsi_state_read_count(r, (uint64_t)il->node->slots - 1, &at, err);
 
     if (st == LS_OK) {
-        st = lsi_read_u64(r, &number, err);
+        st = lsi_state_read_u64(r, &number, err);
     }
     if (st == LS_OK) {
         st = reserve(il, (size_t)at, err);
@@ -315,7 +316,7 @@ static ls_status restore_slot(struct interleave *il, lsi_reader *r, ls_error *er
         st = lsi_state_damaged(err, "a slot that occurs twice");
     }
     if (st == LS_OK) {
-        st = lsi_read_element(r, spec, &element, err);
+        st = lsi_state_read_element(r, spec, &element, err);
     }
     if (st == LS_OK) {
         st = open_slot(il, &il->slots[at], element, number, err);
@@ -335,7 +336,7 @@ static void empty_all(struct interleave *il)
     il->late = NULL;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct interleave *il = (struct interleave *)it;
     uint64_t at = 0, taken = 0, live = 0;
@@ -343,19 +344,19 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
 
     empty_all(il);
     if (st == LS_OK) {
-        st = lsi_read_bool(r, &il->over, err);
+        st = lsi_state_read_bool(r, &il->over, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_u64(r, &il->next, err);
+        st = lsi_state_read_u64(r, &il->next, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_count(r, (uint64_t)il->node->slots - 1, &at, err);
+        st = lsi_state_read_count(r, (uint64_t)il->node->slots - 1, &at, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_count(r, (uint64_t)il->node->visit - 1, &taken, err);
+        st = lsi_state_read_count(r, (uint64_t)il->node->visit - 1, &taken, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_u64(r, &live, err);
+        st = lsi_state_read_u64(r, &live, err);
     }
     while (st == LS_OK && il->live < live) {
         st = restore_slot(il, r, err);
@@ -373,14 +374,15 @@ static void close_interleave(lsi_iterator *it)
 
     empty_all(il);
     lsi_free(il->slots);
-    lsi_unary_close(it);
+    lsi_unary_iterator_close(it);
 }
 
 ls_status lsi_interleave_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
     static const lsi_iterator_ops ops = {next, fill,    skip,
                                          save, restore, close_interleave};
-    const ls_status st = lsi_function_new(&ops, sizeof(struct interleave), d, out, err);
+    const ls_status st =
+        lsi_function_iterator_new(&ops, sizeof(struct interleave), d, out, err);
 
     if (st == LS_OK) {
         ((struct interleave *)*out)->node = (const lsi_interleave_node *)d;

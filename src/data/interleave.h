@@ -1,15 +1,15 @@
 /* The node of flat_map and interleave; interleave_node.c builds it. */
 #ifndef LSI_INTERLEAVE_H
 #define LSI_INTERLEAVE_H
-#include "data/function.h"
+#include "data/user_function.h"
 
 typedef struct lsi_interleave_node {
     ls_dataset base;
     ls_dataset_fn fn;
     void *user;
-    lsi_shared *shared;   /* retained: what `user` is; NULL: the user's own */
-    int64_t cycle, block; /* as asked for, and ... */
-    int64_t slots, visit; /* ... what became of them */
+    lsi_shared_user *shared; /* retained: what `user` is; NULL: the user's own */
+    int64_t cycle, block;    /* as asked for, and ... */
+    int64_t slots, visit;    /* ... what became of them */
     int parallel;
     bool flat, unordered;
     char *reader; /* what base.reader points at */

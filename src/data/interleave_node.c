@@ -109,7 +109,7 @@ static ls_status ask(const lsi_interleave_node *node, ls_spec **out, ls_error *e
 
 /* ---- building ---- */
 
-static lsi_shared *retain(lsi_shared *s)
+static lsi_shared_user *retain(lsi_shared_user *s)
 {
     if (s != NULL) {
         (void)atomic_fetch_add(&s->refs, 1);
@@ -117,7 +117,7 @@ static lsi_shared *retain(lsi_shared *s)
     return s;
 }
 
-static void release(lsi_shared *s)
+static void release(lsi_shared_user *s)
 {
     if (s != NULL && atomic_fetch_sub(&s->refs, 1) == 1) {
         s->destroy(s);
@@ -197,8 +197,8 @@ static ls_dataset *complete(lsi_interleave_node *node, const ls_interleave_optio
     if (st == LS_OK) {
         st = keep_reader(node, o->reader, &e);
     }
-    lsi_dataset_note(made, (uint64_t)node->slots);
-    lsi_dataset_note(made, (uint64_t)node->visit);
+    lsi_dataset_mix_parameter(made, (uint64_t)node->slots);
+    lsi_dataset_mix_parameter(made, (uint64_t)node->visit);
     return lsi_dataset_done(made, st, spec, endless ? LS_INFINITE : LS_UNKNOWN_SIZE, &e);
 }
 
@@ -217,8 +217,9 @@ static const lsi_dataset_ops parallel_ops = {.kind = "parallel_interleave",
                                              .rebuild = rebuild,
                                              .destroy = destroy};
 
-static ls_dataset *build(ls_dataset *d, ls_dataset_fn fn, void *user, lsi_shared *shared,
-                         bool flat, const ls_interleave_options *opts)
+static ls_dataset *build(ls_dataset *d, ls_dataset_fn fn, void *user,
+                         lsi_shared_user *shared, bool flat,
+                         const ls_interleave_options *opts)
 {
     ls_interleave_options o = LS_INTERLEAVE_OPTIONS_INIT;
     const lsi_dataset_ops *ops = &flat_ops;
@@ -282,7 +283,7 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
 }
 
 ls_dataset *lsi_dataset_interleave_shared(ls_dataset *d, ls_dataset_fn fn,
-                                          lsi_shared *user, bool flat,
+                                          lsi_shared_user *user, bool flat,
                                           const ls_interleave_options *opts)
 {
     return build(d, fn, user, user, flat, opts);

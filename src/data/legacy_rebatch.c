@@ -11,7 +11,7 @@ struct legacy {
 };
 
 struct legacy_iterator {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     ls_value *batch; // NULL: none at hand
     int64_t piece;   // the next one of it
 };
@@ -98,35 +98,35 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
 static void close_legacy(lsi_iterator *it)
 {
     ls_value_release(((struct legacy_iterator *)it)->batch);
-    lsi_unary_close(it);
+    lsi_unary_iterator_close(it);
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct legacy_iterator *l = (struct legacy_iterator *)it;
 
-    lsi_write_bool(w, l->batch != NULL);
+    lsi_state_write_bool(w, l->batch != NULL);
     if (l->batch != NULL) {
-        lsi_write_value(w, l->batch);
-        lsi_write_u64(w, (uint64_t)l->piece);
+        lsi_state_write_value(w, l->batch);
+        lsi_state_write_u64(w, (uint64_t)l->piece);
     }
     return lsi_iterator_save(l->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct legacy_iterator *l = (struct legacy_iterator *)it;
     const int64_t n = ((const struct legacy *)it->dataset)->pieces;
     bool there = false;
     uint64_t piece = 0;
-    ls_status st = lsi_read_bool(r, &there, err);
+    ls_status st = lsi_state_read_bool(r, &there, err);
 
     ls_value_release(l->batch);
     l->batch = NULL;
     if (st == LS_OK && there) {
-        st = lsi_read_element(r, it->dataset->inputs[0]->spec, &l->batch, err);
+        st = lsi_state_read_element(r, it->dataset->inputs[0]->spec, &l->batch, err);
         if (st == LS_OK) {
-            st = lsi_read_count(r, (uint64_t)n - 1, &piece, err);
+            st = lsi_state_read_count(r, (uint64_t)n - 1, &piece, err);
             l->piece = (int64_t)piece;
         }
     }
@@ -141,7 +141,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     static const lsi_iterator_ops ops = {
         .next = next, .save = save, .restore = restore, .close = close_legacy};
 
-    return lsi_unary_new(&ops, sizeof(struct legacy_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct legacy_iterator), d, out, err);
 }
 
 static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
@@ -167,7 +167,7 @@ ls_dataset *lsi_dataset_legacy_rebatch(ls_dataset *d, int64_t n)
                                 (long long)n);
     }
     ((struct legacy *)made)->pieces = n;
-    lsi_dataset_note(made, (uint64_t)n);
+    lsi_dataset_mix_parameter(made, (uint64_t)n);
     const ls_status st = lsi_spec_divide_rows(d->spec, n, &spec, &err);
     return lsi_dataset_done(made, st, spec, LS_UNKNOWN_SIZE, &err);
 }

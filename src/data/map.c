@@ -3,7 +3,7 @@
 #include <string.h>
 
 struct map {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     ls_context *context;
     uint64_t number; // of the next element
 };
@@ -13,8 +13,8 @@ ls_status lsi_map_call(const lsi_iterator *it, uint64_t number, ls_context **c,
 {
     const lsi_map_node *node = (const lsi_map_node *)it->dataset;
     ls_value *made = NULL;
-    ls_status st =
-        lsi_call(it, number, c, node->fn, node->user, element, "map", &made, err);
+    ls_status st = lsi_user_function_call(it, number, c, node->fn, node->user, element,
+                                          "map", &made, err);
 
     if (st == LS_OK) {
         st = lsi_spec_check(node->base.spec, made, err);
@@ -40,16 +40,16 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
-    lsi_write_u64(w, ((struct map *)it)->number);
+    lsi_state_write_u64(w, ((struct map *)it)->number);
     return lsi_iterator_save(((struct map *)it)->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct map *m = (struct map *)it;
-    const ls_status st = lsi_read_u64(r, &m->number, err);
+    const ls_status st = lsi_state_read_u64(r, &m->number, err);
 
     return st == LS_OK ? lsi_iterator_restore(m->unary.input, r, err) : st;
 }
@@ -57,7 +57,7 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
 static void close_map(lsi_iterator *it)
 {
     ls_context_close(((struct map *)it)->context);
-    lsi_unary_close(it);
+    lsi_unary_iterator_close(it);
 }
 
 static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
@@ -65,7 +65,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     static const lsi_iterator_ops ops = {
         .next = next, .save = save, .restore = restore, .close = close_map};
 
-    return lsi_function_new(&ops, sizeof(struct map), d, out, err);
+    return lsi_function_iterator_new(&ops, sizeof(struct map), d, out, err);
 }
 
 /* ---- the node ---- */

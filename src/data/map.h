@@ -1,7 +1,7 @@
 /* The node of a map: map.c calls its function in turn, parallel_map.c on threads. */
 #ifndef LSI_MAP_H
 #define LSI_MAP_H
-#include "data/function.h"
+#include "data/user_function.h"
 
 typedef struct lsi_map_node {
     ls_dataset base;

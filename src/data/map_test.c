@@ -191,7 +191,8 @@ LST_TEST(calls_go_on_at_once)
 
 LST_TEST(what_is_done_early_waits_for_its_turn)
 {
-    struct crowd crowd = {.most = lsi_input_threads() > 1 ? 0 : 4}; // alone: no waiting
+    struct crowd crowd = {.most =
+                              lsi_input_threads_count() > 1 ? 0 : 4}; // alone: no waiting
 
     lsi_mutex_init(&crowd.lock);
     lsi_cond_init(&crowd.more);

@@ -2,7 +2,7 @@
  * Batches of elements of unequal sizes: each component is put into the corner of a shape
  * that is given or is the largest in the batch, and the rest is padding.
  */
-#include "data/function.h"
+#include "data/user_function.h"
 
 #include <string.h>
 
@@ -23,7 +23,7 @@ struct padded_node {
 };
 
 struct padded {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     bool over;       // the last batch was given
     ls_value **held; // elements of the batch
     size_t count, room;
@@ -297,18 +297,18 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     const struct padded *p = (const struct padded *)it;
 
-    lsi_write_bool(w, p->over);
+    lsi_state_write_bool(w, p->over);
     return lsi_iterator_save(p->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct padded *p = (struct padded *)it;
-    const ls_status st = lsi_read_bool(r, &p->over, err);
+    const ls_status st = lsi_state_read_bool(r, &p->over, err);
 
     return st == LS_OK ? lsi_iterator_restore(p->unary.input, r, err) : st;
 }
@@ -319,7 +319,7 @@ static void close_padded(lsi_iterator *it)
 
     forget(p);
     lsi_free(p->held);
-    lsi_unary_close(it);
+    lsi_unary_iterator_close(it);
 }
 
 static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
@@ -327,7 +327,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     static const lsi_iterator_ops ops = {
         .next = next, .save = save, .restore = restore, .close = close_padded};
 
-    return lsi_unary_new(&ops, sizeof(struct padded), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct padded), d, out, err);
 }
 
 /* ---- the node ---- */
@@ -479,11 +479,11 @@ static ls_dataset *complete(struct padded_node *node, ls_status st, ls_error *er
 
     for (size_t k = 0; k < node->n; k++) {
         for (int a = 0; a < node->targets[k].ndim; a++) {
-            lsi_dataset_note(made, (uint64_t)node->targets[k].dims[a]);
+            lsi_dataset_mix_parameter(made, (uint64_t)node->targets[k].dims[a]);
         }
     }
-    lsi_dataset_note(made, (uint64_t)size);
-    lsi_dataset_note(made, node->exact);
+    lsi_dataset_mix_parameter(made, (uint64_t)size);
+    lsi_dataset_mix_parameter(made, node->exact);
     if (st == LS_OK) {
         st = lsi_spec_map(from->spec, padded_leaf, &at, &spec, err);
     }

@@ -15,13 +15,13 @@ enum phase { WAITING, RUNNING, DONE };
 
 struct slot {
     enum phase phase;
-    uint64_t number; // of its element
-    lsi_item from;   // what the input gave
-    lsi_item to;     // what became of it
+    uint64_t number;  // of its element
+    lsi_outcome from; // what the input gave
+    lsi_outcome to;   // what became of it
 };
 
 struct parallel_map {
-    lsi_unary unary; // the input belongs to whoever set `reading`
+    lsi_unary_iterator unary; // the input belongs to whoever set `reading`
     const lsi_map_node *node;
     lsi_mutex lock; // guards all below
     lsi_cond change;
@@ -50,7 +50,7 @@ static void call_in(struct parallel_map *m)
 {
     const bool room = m->count < m->limit && !m->ended && !m->reading;
 
-    if (room && !m->hold && m->workers < m->calls && lsi_input_submit(work, m)) {
+    if (room && !m->hold && m->workers < m->calls && lsi_input_threads_submit(work, m)) {
         m->workers++;
     }
 }
@@ -86,7 +86,7 @@ static struct slot *read_input(struct parallel_map *m)
         lsi_cond_broadcast(&m->change);
         return NULL;
     }
-    s->from = lsi_item_of(st, element, &e);
+    s->from = lsi_outcome_of(st, element, &e);
     s->phase = st == LS_OK ? WAITING : DONE;
     if (st == LS_OK) {
         s->number = m->number++;
@@ -111,7 +111,7 @@ static void call(struct parallel_map *m, struct slot *s)
     st = lsi_map_call(&m->unary.base, s->number, &c, s->from.value, &made, &e);
     lsi_mutex_lock(&m->lock);
     m->busy--;
-    s->to = lsi_item_of(st, made, &e);
+    s->to = lsi_outcome_of(st, made, &e);
     s->phase = DONE;
     if (c != NULL) {
         m->contexts[m->ncontexts++] = c; // never more than there are calls at once
@@ -154,7 +154,7 @@ static void work(void *arg)
 static void settle(struct parallel_map *m)
 {
     m->hold = true;
-    while (m->workers > 0 && lsi_input_cancel(work, m)) {
+    while (m->workers > 0 && lsi_input_threads_cancel(work, m)) {
         m->workers--;
     }
     while (m->workers > 0 || m->busy > 0) {
@@ -187,9 +187,9 @@ static ls_status take(struct parallel_map *m, ls_value **out, ls_error *err)
 {
     struct slot *s = at(m, 0);
     const ls_status st =
-        lsi_item_take(s->from.status != LS_OK ? &s->from : &s->to, out, err);
+        lsi_outcome_take(s->from.status != LS_OK ? &s->from : &s->to, out, err);
 
-    lsi_item_clear(&s->from);
+    lsi_outcome_clear(&s->from);
     m->first = (m->first + 1) % m->room;
     m->count--;
     if (2 * m->count <= m->limit) { // a worker that came for each element would be dear
@@ -231,19 +231,19 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct parallel_map *m = (struct parallel_map *)it;
     ls_status st;
 
     lsi_mutex_lock(&m->lock);
     settle(m);
-    lsi_write_bool(w, m->ended);
-    lsi_write_u64(w, m->number);
-    lsi_write_u64(w, m->count);
+    lsi_state_write_bool(w, m->ended);
+    lsi_state_write_u64(w, m->number);
+    lsi_state_write_u64(w, m->count);
     for (size_t i = 0; i < m->count; i++) {
-        lsi_write_u64(w, at(m, i)->number);
-        lsi_item_write(w, &at(m, i)->from);
+        lsi_state_write_u64(w, at(m, i)->number);
+        lsi_outcome_write(w, &at(m, i)->from);
     }
     st = lsi_iterator_save(m->unary.input, w, err);
     lsi_mutex_unlock(&m->lock);
@@ -255,29 +255,29 @@ static void empty(struct parallel_map *m)
     for (; m->count > 0; m->count--, m->first = (m->first + 1) % m->room) {
         struct slot *s = at(m, 0);
 
-        lsi_item_clear(&s->from);
-        lsi_item_clear(&s->to);
+        lsi_outcome_clear(&s->from);
+        lsi_outcome_clear(&s->to);
     }
 }
 
-static ls_status restore_items(struct parallel_map *m, lsi_reader *r, ls_error *err)
+static ls_status restore_items(struct parallel_map *m, lsi_state_reader *r, ls_error *err)
 {
     const ls_spec *spec = m->node->base.inputs[0]->spec;
     uint64_t n = 0;
-    ls_status st = lsi_read_bool(r, &m->ended, err);
+    ls_status st = lsi_state_read_bool(r, &m->ended, err);
 
     if (st == LS_OK) {
-        st = lsi_read_u64(r, &m->number, err);
+        st = lsi_state_read_u64(r, &m->number, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_count(r, ROOM, &n, err);
+        st = lsi_state_read_count(r, ROOM, &n, err);
     }
     while (st == LS_OK && m->count < n) {
         struct slot *s = at(m, m->count);
 
-        st = lsi_read_u64(r, &s->number, err);
+        st = lsi_state_read_u64(r, &s->number, err);
         if (st == LS_OK) {
-            st = lsi_item_read(r, spec, &s->from, err);
+            st = lsi_outcome_read(r, spec, &s->from, err);
         }
         if (st == LS_OK) {
             s->phase = s->from.status == LS_OK ? WAITING : DONE;
@@ -287,7 +287,7 @@ static ls_status restore_items(struct parallel_map *m, lsi_reader *r, ls_error *
     return st;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct parallel_map *m = (struct parallel_map *)it;
     ls_status st;
@@ -319,8 +319,8 @@ static void close_map(lsi_iterator *it)
     lsi_free(m->slots);
     lsi_cond_destroy(&m->change);
     lsi_mutex_destroy(&m->lock);
-    lsi_unary_close(it);
-    lsi_input_leave();
+    lsi_unary_iterator_close(it);
+    lsi_input_threads_leave();
 }
 
 ls_status lsi_parallel_map_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
@@ -330,14 +330,14 @@ ls_status lsi_parallel_map_iterate(ls_dataset *d, lsi_iterator **out, ls_error *
     const lsi_map_node *node = (const lsi_map_node *)d;
     struct parallel_map *m = NULL;
     lsi_iterator *it = NULL;
-    const ls_status st = lsi_function_new(&ops, sizeof *m, d, &it, err);
+    const ls_status st = lsi_function_iterator_new(&ops, sizeof *m, d, &it, err);
 
     if (st != LS_OK) {
         return st;
     }
     m = (struct parallel_map *)it;
     m->node = node;
-    m->calls = node->parallel == LS_AUTOTUNE ? lsi_input_threads() : node->parallel;
+    m->calls = node->parallel == LS_AUTOTUNE ? lsi_input_threads_count() : node->parallel;
     m->calls = LSI_MIN(m->calls, MOST_CALLS);
     if (d->options.threads > 0) {
         m->calls = LSI_MIN(m->calls, d->options.threads);
@@ -346,7 +346,7 @@ ls_status lsi_parallel_map_iterate(ls_dataset *d, lsi_iterator **out, ls_error *
     m->room = ROOM; // a state fits that was saved where there are more threads
     lsi_mutex_init(&m->lock);
     lsi_cond_init(&m->change);
-    lsi_input_use();
+    lsi_input_threads_use();
     m->slots = lsi_alloc(m->room, sizeof *m->slots);
     m->ring = lsi_alloc(m->room, sizeof(struct slot *));
     m->contexts = lsi_alloc(m->room, sizeof(ls_context *));

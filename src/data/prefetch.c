@@ -4,7 +4,7 @@
  * buffer is empty and no producer has begun, the consumer reads by itself, so waiting
  * is only ever for somebody who is at work.
  */
-#include "data/function.h"
+#include "data/user_function.h"
 
 enum { CHOSEN = 4, FIRST_ROOM = 8 };
 
@@ -14,10 +14,10 @@ struct prefetch_node {
 };
 
 struct prefetch {
-    lsi_unary unary; // the input belongs to whoever set `reading`
-    lsi_mutex lock;  // guards all below
+    lsi_unary_iterator unary; // the input belongs to whoever set `reading`
+    lsi_mutex lock;           // guards all below
     lsi_cond change;
-    lsi_item *ring;
+    lsi_outcome *ring;
     size_t room, first, count;
     size_t limit;
     bool queued;  // the producer is called
@@ -30,7 +30,7 @@ static bool grow(struct prefetch *p)
 {
     const size_t most = LSI_MAX(p->limit, p->count + 1); // a state may hold more
     const size_t room = LSI_MIN(LSI_MAX(FIRST_ROOM, 2 * p->room), most);
-    lsi_item *ring = lsi_alloc(room, sizeof *ring);
+    lsi_outcome *ring = lsi_alloc(room, sizeof *ring);
 
     if (ring == NULL) {
         return false;
@@ -45,7 +45,7 @@ static bool grow(struct prefetch *p)
     return true;
 }
 
-static void put(struct prefetch *p, lsi_item item)
+static void put(struct prefetch *p, lsi_outcome item)
 {
     p->ring[(p->first + p->count) % p->room] = item;
     p->count++;
@@ -76,7 +76,7 @@ static void produce(void *arg);
 static void call_producer(struct prefetch *p)
 {
     if (!p->queued && !p->reading && !p->hold && !p->ended && 2 * p->count <= p->limit) {
-        p->queued = lsi_input_submit(produce, p);
+        p->queued = lsi_input_threads_submit(produce, p);
     }
 }
 
@@ -92,12 +92,12 @@ static void produce(void *arg)
         const ls_status st = read_input(p, &element, &e);
 
         if (st != LS_OUT_OF_RANGE) {
-            put(p, lsi_item_of(st, element, &e));
+            put(p, lsi_outcome_of(st, element, &e));
         }
         if (p->waiting) {
             lsi_cond_broadcast(&p->change);
         }
-        if (lsi_input_pressed()) { // others want the thread: go on behind them
+        if (lsi_input_threads_backlog()) { // others want the thread: go on behind them
             call_producer(p);
         }
     }
@@ -109,7 +109,7 @@ static void produce(void *arg)
 static void settle(struct prefetch *p)
 {
     p->hold = true;
-    if (p->queued && lsi_input_cancel(produce, p)) {
+    if (p->queued && lsi_input_threads_cancel(produce, p)) {
         p->queued = false;
     }
     while (p->queued || p->reading) {
@@ -120,7 +120,7 @@ static void settle(struct prefetch *p)
 
 static ls_status take(struct prefetch *p, ls_value **out, ls_error *err)
 {
-    const ls_status st = lsi_item_take(&p->ring[p->first], out, err);
+    const ls_status st = lsi_outcome_take(&p->ring[p->first], out, err);
 
     p->first = (p->first + 1) % p->room;
     p->count--;
@@ -148,17 +148,17 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct prefetch *p = (struct prefetch *)it;
     ls_status st;
 
     lsi_mutex_lock(&p->lock);
     settle(p);
-    lsi_write_bool(w, p->ended);
-    lsi_write_u64(w, p->count);
+    lsi_state_write_bool(w, p->ended);
+    lsi_state_write_u64(w, p->count);
     for (size_t i = 0; i < p->count; i++) {
-        lsi_item_write(w, &p->ring[(p->first + i) % p->room]);
+        lsi_outcome_write(w, &p->ring[(p->first + i) % p->room]);
     }
     st = lsi_iterator_save(p->unary.input, w, err);
     lsi_mutex_unlock(&p->lock);
@@ -168,25 +168,25 @@ static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
 static void empty(struct prefetch *p)
 {
     for (; p->count > 0; p->count--, p->first = (p->first + 1) % p->room) {
-        lsi_item_clear(&p->ring[p->first]);
+        lsi_outcome_clear(&p->ring[p->first]);
     }
 }
 
-static ls_status restore_items(struct prefetch *p, lsi_reader *r, ls_error *err)
+static ls_status restore_items(struct prefetch *p, lsi_state_reader *r, ls_error *err)
 {
     const ls_spec *spec = p->unary.base.dataset->spec;
     uint64_t n = 0;
-    ls_status st = lsi_read_bool(r, &p->ended, err);
+    ls_status st = lsi_state_read_bool(r, &p->ended, err);
 
     if (st == LS_OK) {
-        st = lsi_read_count(r, (r->size - r->at) / sizeof n, &n, err);
+        st = lsi_state_read_count(r, (r->size - r->at) / sizeof n, &n, err);
     }
     while (st == LS_OK && p->count < n) {
-        lsi_item item = {0};
+        lsi_outcome item = {0};
 
-        st = lsi_item_read(r, spec, &item, err);
+        st = lsi_outcome_read(r, spec, &item, err);
         if (st == LS_OK && p->count == p->room && !grow(p)) {
-            lsi_item_clear(&item);
+            lsi_outcome_clear(&item);
             return lsi_fail_memory(err, "a buffer", 2 * p->room * sizeof item);
         }
         if (st == LS_OK) {
@@ -196,7 +196,7 @@ static ls_status restore_items(struct prefetch *p, lsi_reader *r, ls_error *err)
     return st;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct prefetch *p = (struct prefetch *)it;
     ls_status st;
@@ -223,8 +223,8 @@ static void close_prefetch(lsi_iterator *it)
     lsi_free(p->ring);
     lsi_cond_destroy(&p->change);
     lsi_mutex_destroy(&p->lock);
-    lsi_unary_close(it);
-    lsi_input_leave();
+    lsi_unary_iterator_close(it);
+    lsi_input_threads_leave();
 }
 
 static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
@@ -238,14 +238,14 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     if (buffer == 0) {
         return lsi_dataset_iterate(d->inputs[0], out, err);
     }
-    st = lsi_unary_new(&ops, sizeof(struct prefetch), d, &it, err);
+    st = lsi_unary_iterator_new(&ops, sizeof(struct prefetch), d, &it, err);
     if (st == LS_OK) {
         struct prefetch *p = (struct prefetch *)it;
 
         p->limit = buffer == LS_AUTOTUNE ? CHOSEN : (size_t)buffer;
         lsi_mutex_init(&p->lock);
         lsi_cond_init(&p->change);
-        lsi_input_use();
+        lsi_input_threads_use();
         *out = it;
     }
     return st;

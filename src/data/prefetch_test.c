@@ -120,18 +120,18 @@ LST_TEST(work_runs_once_or_is_taken_back)
     atomic_int runs = 0;
     int given = 0, back = 0;
 
-    LST_CHECK(lsi_input_threads() >= 1);
-    lsi_input_use();
+    LST_CHECK(lsi_input_threads_count() >= 1);
+    lsi_input_threads_use();
     for (int i = 0; i < 1000; i++) {
-        given += lsi_input_submit(tick, &runs);
+        given += lsi_input_threads_submit(tick, &runs);
         if (i % 3 == 0) {
-            back += lsi_input_cancel(tick, &runs);
+            back += lsi_input_threads_cancel(tick, &runs);
         }
     }
     LST_CHECK(given == 1000);
-    lsi_input_leave(); // what waits is done before the threads go
+    lsi_input_threads_leave(); // what waits is done before the threads go
     LST_CHECK(atomic_load(&runs) + back == given);
-    LST_CHECK(!lsi_input_cancel(tick, &runs) && !lsi_input_pressed());
+    LST_CHECK(!lsi_input_threads_cancel(tick, &runs) && !lsi_input_threads_backlog());
 }
 
 static ls_dataset *buffered(void)

@@ -13,7 +13,7 @@ struct rebatch {
 };
 
 struct rebatch_iterator {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     size_t turn;     // in the list of sizes
     ls_value *batch; // NULL: none at hand
     int64_t at, rows;
@@ -24,7 +24,7 @@ struct rebatch_iterator {
 struct gathered {
     ls_value *first;
     int64_t begin, end;
-    lsi_rows *rows; // NULL: there is one piece only
+    lsi_batch_rows *rows; // NULL: there is one piece only
     int64_t count;
 };
 
@@ -43,15 +43,15 @@ static ls_status add_piece(struct gathered *g, const struct rebatch_iterator *b,
 
             st = lsi_spec_unknown(&any, err);
             if (st == LS_OK) {
-                st = lsi_rows_create(any, want, &g->rows, err);
+                st = lsi_batch_rows_create(any, want, &g->rows, err);
             }
             ls_spec_release(any);
             if (st == LS_OK) {
-                st = lsi_rows_add_rows(g->rows, g->first, g->begin, g->end, err);
+                st = lsi_batch_rows_add_rows(g->rows, g->first, g->begin, g->end, err);
             }
         }
         if (st == LS_OK) {
-            st = lsi_rows_add_rows(g->rows, b->batch, b->at, end, err);
+            st = lsi_batch_rows_add_rows(g->rows, b->batch, b->at, end, err);
         }
     }
     g->count += end - b->at;
@@ -113,7 +113,7 @@ static ls_status finish(struct gathered *g, ls_value **out, ls_error *err)
     if (g->rows == NULL) {
         return lsi_value_rows(g->first, g->begin, g->end, out, err);
     }
-    st = lsi_rows_take(g->rows, out, &why);
+    st = lsi_batch_rows_take(g->rows, out, &why);
     if (st == LS_INVALID_ARGUMENT) { // TensorFlow's code for rows it cannot glue
         return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
                         "rebatch: rows of different batches do not go together: %s",
@@ -147,43 +147,45 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         }
     }
     ls_value_release(g.first);
-    lsi_rows_release(g.rows);
+    lsi_batch_rows_release(g.rows);
     return st;
 }
 
 static void close_rebatch(lsi_iterator *it)
 {
     ls_value_release(((struct rebatch_iterator *)it)->batch);
-    lsi_unary_close(it);
+    lsi_unary_iterator_close(it);
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct rebatch_iterator *b = (struct rebatch_iterator *)it;
 
-    lsi_write_u64(w, b->turn);
-    lsi_write_bool(w, b->over);
-    lsi_write_bool(w, b->batch != NULL);
+    lsi_state_write_u64(w, b->turn);
+    lsi_state_write_bool(w, b->over);
+    lsi_state_write_bool(w, b->batch != NULL);
     if (b->batch != NULL) {
-        lsi_write_value(w, b->batch);
-        lsi_write_u64(w, (uint64_t)b->at);
+        lsi_state_write_value(w, b->batch);
+        lsi_state_write_u64(w, (uint64_t)b->at);
     }
     return lsi_iterator_save(b->unary.input, w, err);
 }
 
-static ls_status read_batch(struct rebatch_iterator *b, lsi_reader *r, ls_error *err)
+static ls_status read_batch(struct rebatch_iterator *b, lsi_state_reader *r,
+                            ls_error *err)
 {
     uint64_t at = 0;
     bool there = false;
-    ls_status st = lsi_read_bool(r, &there, err);
+    ls_status st = lsi_state_read_bool(r, &there, err);
 
     ls_value_release(b->batch);
     b->batch = NULL;
     if (st == LS_OK && there) {
-        st = lsi_read_element(r, b->unary.base.dataset->inputs[0]->spec, &b->batch, err);
+        st = lsi_state_read_element(r, b->unary.base.dataset->inputs[0]->spec, &b->batch,
+                                    err);
         if (st == LS_OK) {
             b->rows = lsi_value_row_count(b->batch, err);
-            st = b->rows > 0 ? lsi_read_count(r, (uint64_t)b->rows - 1, &at, err)
+            st = b->rows > 0 ? lsi_state_read_count(r, (uint64_t)b->rows - 1, &at, err)
                              : lsi_state_damaged(err, "a batch has no rows");
             b->at = (int64_t)at;
         }
@@ -191,15 +193,16 @@ static ls_status read_batch(struct rebatch_iterator *b, lsi_reader *r, ls_error 
     return st;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct rebatch_iterator *b = (struct rebatch_iterator *)it;
     uint64_t turn = 0;
-    ls_status st = lsi_read_count(r, ((struct rebatch *)it->dataset)->n - 1, &turn, err);
+    ls_status st =
+        lsi_state_read_count(r, ((struct rebatch *)it->dataset)->n - 1, &turn, err);
 
     if (st == LS_OK) {
         b->turn = (size_t)turn;
-        st = lsi_read_bool(r, &b->over, err);
+        st = lsi_state_read_bool(r, &b->over, err);
     }
     if (st == LS_OK) {
         st = read_batch(b, r, err);
@@ -215,7 +218,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     static const lsi_iterator_ops ops = {
         .next = next, .save = save, .restore = restore, .close = close_rebatch};
 
-    return lsi_unary_new(&ops, sizeof(struct rebatch_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct rebatch_iterator), d, out, err);
 }
 
 /* ---- building ---- */
@@ -269,7 +272,7 @@ ls_dataset *ls_dataset_rebatch(ls_dataset *d, const int64_t *sizes, size_t n,
     }
     node->n = n;
     node->exact = drop_remainder;
-    lsi_dataset_note(made, drop_remainder);
+    lsi_dataset_mix_parameter(made, drop_remainder);
     for (size_t i = 0; i < n; i++) {
         if (sizes[i] < 0) {
             return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
@@ -277,7 +280,7 @@ ls_dataset *ls_dataset_rebatch(ls_dataset *d, const int64_t *sizes, size_t n,
                                     (long long)sizes[i]);
         }
         node->sizes[i] = sizes[i];
-        lsi_dataset_note(made, (uint64_t)sizes[i]);
+        lsi_dataset_mix_parameter(made, (uint64_t)sizes[i]);
     }
     const ls_status st = lsi_spec_with_rows(d->spec, size_known(node, d), &spec, &err);
     return lsi_dataset_done(made, st, spec, LS_UNKNOWN_SIZE, &err);

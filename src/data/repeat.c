@@ -15,7 +15,7 @@ struct repeat {
 };
 
 struct repeat_iterator {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     int64_t pass;
     bool fresh; // the pass has given nothing yet
     bool over;  // the last input is kept: its position is part of this one
@@ -66,27 +66,27 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st != LS_OK ? st : LS_OUT_OF_RANGE;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct repeat_iterator *p = (struct repeat_iterator *)it;
 
-    lsi_write_u64(w, (uint64_t)p->pass);
-    lsi_write_bool(w, p->fresh);
-    lsi_write_bool(w, p->over);
-    return lsi_input_save(p->unary.input, w, err);
+    lsi_state_write_u64(w, (uint64_t)p->pass);
+    lsi_state_write_bool(w, p->fresh);
+    lsi_state_write_bool(w, p->over);
+    return lsi_input_iterator_save(p->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct repeat_iterator *p = (struct repeat_iterator *)it;
     uint64_t pass = 0;
-    ls_status st = lsi_read_count(r, INT64_MAX, &pass, err);
+    ls_status st = lsi_state_read_count(r, INT64_MAX, &pass, err);
 
     if (st == LS_OK) {
-        st = lsi_read_bool(r, &p->fresh, err);
+        st = lsi_state_read_bool(r, &p->fresh, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_bool(r, &p->over, err);
+        st = lsi_state_read_bool(r, &p->over, err);
     }
     if (st != LS_OK) {
         return st;
@@ -96,14 +96,16 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
         p->unary.input = NULL;
     }
     p->pass = (int64_t)pass;
-    return lsi_input_restore(&p->unary.input, lsi_lineage_below(it, pass),
-                             it->dataset->inputs[0], r, err);
+    return lsi_input_iterator_restore(&p->unary.input, lsi_lineage_below(it, pass),
+                                      it->dataset->inputs[0], r, err);
 }
 
 static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = lsi_unary_close};
+    static const lsi_iterator_ops ops = {.next = next,
+                                         .save = save,
+                                         .restore = restore,
+                                         .close = lsi_unary_iterator_close};
     const int64_t count = ((const struct repeat *)d)->count;
     ls_status st;
 
@@ -113,7 +115,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     if (count == 0) {
         return lsi_iterator_new(&ops, sizeof(struct repeat_iterator), d, out, err);
     }
-    st = lsi_function_new(&ops, sizeof(struct repeat_iterator), d, out, err);
+    st = lsi_function_iterator_new(&ops, sizeof(struct repeat_iterator), d, out, err);
     if (st == LS_OK) {
         ((struct repeat_iterator *)*out)->fresh = true;
     }
@@ -158,7 +160,7 @@ ls_dataset *ls_dataset_repeat(ls_dataset *d, int64_t count)
     }
     node->count = LSI_MAX(count, -1);
     node->spare = count >= 2 && !node->shuffled;
-    lsi_dataset_note(made, (uint64_t)node->count);
+    lsi_dataset_mix_parameter(made, (uint64_t)node->count);
     return lsi_dataset_done(made, LS_OK, ls_spec_retain(d->spec),
                             size(d->cardinality, node->count), NULL);
 }

@@ -14,7 +14,7 @@ struct shard {
 };
 
 struct shard_iterator {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     int64_t at; // elements of the input that went by
 };
 
@@ -80,19 +80,19 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct shard_iterator *s = (struct shard_iterator *)it;
 
-    lsi_write_u64(w, (uint64_t)s->at);
+    lsi_state_write_u64(w, (uint64_t)s->at);
     return lsi_iterator_save(s->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct shard_iterator *s = (struct shard_iterator *)it;
     uint64_t at = 0;
-    const ls_status st = lsi_read_count(r, INT64_MAX / 2, &at, err);
+    const ls_status st = lsi_state_read_count(r, INT64_MAX / 2, &at, err);
 
     if (st != LS_OK) {
         return st;
@@ -103,8 +103,10 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
 
 static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = lsi_unary_close};
+    static const lsi_iterator_ops ops = {.next = next,
+                                         .save = save,
+                                         .restore = restore,
+                                         .close = lsi_unary_iterator_close};
 
     if (lsi_dataset_is_hint(d)) {
         return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
@@ -112,7 +114,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
                         "dataset with the policy LS_SHARD_BY_HINT fills in; it cannot be "
                         "iterated before");
     }
-    return lsi_unary_new(&ops, sizeof(struct shard_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct shard_iterator), d, out, err);
 }
 
 static ls_dataset *build(ls_dataset *d, int64_t shards, int64_t index, bool required);
@@ -152,8 +154,8 @@ static ls_dataset *build(ls_dataset *d, int64_t shards, int64_t index, bool requ
     node->shards = shards;
     node->index = index;
     node->required = required;
-    lsi_dataset_note(made, (uint64_t)shards);
-    lsi_dataset_note(made, (uint64_t)index);
+    lsi_dataset_mix_parameter(made, (uint64_t)shards);
+    lsi_dataset_mix_parameter(made, (uint64_t)index);
     if (shards != LS_SHARD_HINT) {
         made->share = 31 * made->share + (uint64_t)index; // the first: as if not cut
         n = d->cardinality < 0

@@ -4,7 +4,7 @@
  * The pair of seeds of a pass comes from the dataset, which all its iterators draw from
  * in turn, so that every pass has another order.
  */
-#include "data/shuffle.h"
+#include "data/shuffle_buffer.h"
 
 struct shuffle {
     ls_dataset base;
@@ -17,11 +17,13 @@ struct shuffle {
 };
 
 struct shuffle_iterator {
-    lsi_unary unary; // its position is part of this one, so it stays when it is over
+    lsi_unary_iterator
+        unary; // its position is part of this one, so it stays when it is over
     lsi_seeds pair;
     lsi_draws draw;
-    lsi_held_buffer buffer;
-    lsi_held drawn[LSI_HELD_AT_ONCE]; // not on the stack: it is for many iterators
+    lsi_shuffle_buffer buffer;
+    lsi_shuffle_entry
+        drawn[LSI_SHUFFLE_AT_ONCE]; // not on the stack: it is for many iterators
 };
 
 static lsi_seeds next_pair(struct shuffle *node)
@@ -41,70 +43,70 @@ static lsi_seeds next_pair(struct shuffle *node)
 static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct shuffle_iterator *s = (struct shuffle_iterator *)it;
-    lsi_held drawn;
-    const ls_status st = lsi_held_draw(&s->buffer, &s->draw, &drawn, err);
+    lsi_shuffle_entry drawn;
+    const ls_status st = lsi_shuffle_buffer_draw(&s->buffer, &s->draw, &drawn, err);
 
-    return st == LS_OK ? lsi_held_element(&s->buffer, drawn, out, err) : st;
+    return st == LS_OK ? lsi_shuffle_buffer_element(&s->buffer, drawn, out, err) : st;
 }
 
 /* Some draws at once, as far as they come. */
-static ls_status fill_some(struct shuffle_iterator *s, lsi_rows *rows, int64_t want,
+static ls_status fill_some(struct shuffle_iterator *s, lsi_batch_rows *rows, int64_t want,
                            int64_t *got, ls_error *err)
 {
-    lsi_held *drawn = s->drawn;
+    lsi_shuffle_entry *drawn = s->drawn;
     ls_status st = LS_OK, added = LS_OK;
-    size_t n = lsi_held_draw_strings(&s->buffer, &s->draw, (size_t)want, drawn);
+    size_t n = lsi_shuffle_buffer_draw_strings(&s->buffer, &s->draw, (size_t)want, drawn);
 
     while (n < (size_t)want && st == LS_OK) {
-        st = lsi_held_draw(&s->buffer, &s->draw, &drawn[n], err);
+        st = lsi_shuffle_buffer_draw(&s->buffer, &s->draw, &drawn[n], err);
         n += st == LS_OK;
     }
     if (n > 0) {
-        added = lsi_held_add(&s->buffer, drawn, n, rows, err);
+        added = lsi_shuffle_buffer_add(&s->buffer, drawn, n, rows, err);
         *got += added == LS_OK ? (int64_t)n : 0;
     }
     return added == LS_OK ? st : added; // which is told then
 }
 
-static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
+static ls_status fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int64_t *got,
                       ls_error *err)
 {
     ls_status st = LS_OK;
 
     while (*got < want && st == LS_OK) {
         st = fill_some((struct shuffle_iterator *)it, rows,
-                       LSI_MIN(want - *got, LSI_HELD_AT_ONCE), got, err);
+                       LSI_MIN(want - *got, LSI_SHUFFLE_AT_ONCE), got, err);
     }
     return st;
 }
 
 static void close_shuffle(lsi_iterator *it)
 {
-    lsi_held_close(&((struct shuffle_iterator *)it)->buffer);
-    lsi_unary_close(it);
+    lsi_shuffle_buffer_close(&((struct shuffle_iterator *)it)->buffer);
+    lsi_unary_iterator_close(it);
 }
 
 /* ---- saving ---- */
 
-static void write_generator(lsi_writer *w, lsi_seeds pair, const lsi_draws *g)
+static void write_generator(lsi_state_writer *w, lsi_seeds pair, const lsi_draws *g)
 {
-    lsi_write_u64(w, pair.a);
-    lsi_write_u64(w, pair.b);
-    lsi_write_u64(w, g->draws);
+    lsi_state_write_u64(w, pair.a);
+    lsi_state_write_u64(w, pair.b);
+    lsi_state_write_u64(w, g->draws);
 }
 
-static ls_status read_generator(lsi_reader *r, lsi_seeds *pair, lsi_draws *g,
+static ls_status read_generator(lsi_state_reader *r, lsi_seeds *pair, lsi_draws *g,
                                 ls_error *err)
 {
     lsi_seeds seeds = {0, 0};
     uint64_t draws = 0;
-    ls_status st = lsi_read_u64(r, &seeds.a, err);
+    ls_status st = lsi_state_read_u64(r, &seeds.a, err);
 
     if (st == LS_OK) {
-        st = lsi_read_u64(r, &seeds.b, err);
+        st = lsi_state_read_u64(r, &seeds.b, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_u64(r, &draws, err);
+        st = lsi_state_read_u64(r, &draws, err);
     }
     if (st == LS_OK) {
         *pair = seeds;
@@ -114,7 +116,7 @@ static ls_status read_generator(lsi_reader *r, lsi_seeds *pair, lsi_draws *g,
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct shuffle_iterator *s = (struct shuffle_iterator *)it;
     struct shuffle *node = (struct shuffle *)it->dataset;
@@ -123,11 +125,11 @@ static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
     write_generator(w, node->pair, &node->passes);
     lsi_mutex_unlock(&node->lock);
     write_generator(w, s->pair, &s->draw);
-    lsi_held_save(&s->buffer, w);
+    lsi_shuffle_buffer_save(&s->buffer, w);
     return lsi_iterator_save(s->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct shuffle_iterator *s = (struct shuffle_iterator *)it;
     struct shuffle *node = (struct shuffle *)it->dataset;
@@ -139,7 +141,7 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
         st = read_generator(r, &s->pair, &s->draw, err);
     }
     if (st == LS_OK) {
-        st = lsi_held_restore(&s->buffer, r, err);
+        st = lsi_shuffle_buffer_restore(&s->buffer, r, err);
     }
     if (st == LS_OK) {
         st = lsi_iterator_restore(s->unary.input, r, err);
@@ -161,13 +163,15 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
                                          .restore = restore,
                                          .close = close_shuffle};
     lsi_iterator *it = NULL;
-    ls_status st = lsi_unary_new(&ops, sizeof(struct shuffle_iterator), d, &it, err);
+    ls_status st =
+        lsi_unary_iterator_new(&ops, sizeof(struct shuffle_iterator), d, &it, err);
     struct shuffle_iterator *s = (struct shuffle_iterator *)it;
 
     if (st != LS_OK) {
         return st;
     }
-    st = lsi_held_open(&s->buffer, s->unary.input, ((struct shuffle *)d)->buffer, err);
+    st = lsi_shuffle_buffer_open(&s->buffer, s->unary.input,
+                                 ((struct shuffle *)d)->buffer, err);
     if (st != LS_OK) {
         lsi_iterator_close(it);
         return st;
@@ -228,8 +232,8 @@ static ls_dataset *build(ls_dataset *d, int64_t buffer, lsi_seeds pair, bool sam
     node->chosen = chosen;
     node->pair = pair;
     lsi_draws_init(&node->passes, pair);
-    lsi_dataset_note(made, (uint64_t)buffer);
-    lsi_dataset_note(made, same);
+    lsi_dataset_mix_parameter(made, (uint64_t)buffer);
+    lsi_dataset_mix_parameter(made, same);
     return lsi_dataset_done(made, LS_OK, ls_spec_retain(d->spec), d->cardinality, NULL);
 }
 

@@ -9,17 +9,18 @@ struct counter {
     int64_t at;
 };
 
-static ls_status save_counter(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_counter(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     (void)err;
-    lsi_write_u64(w, (uint64_t)((struct counter *)it)->at);
+    lsi_state_write_u64(w, (uint64_t)((struct counter *)it)->at);
     return LS_OK;
 }
 
-static ls_status restore_counter(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_counter(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     uint64_t at = 0;
-    const ls_status st = lsi_read_count(r, (uint64_t)it->dataset->cardinality, &at, err);
+    const ls_status st =
+        lsi_state_read_count(r, (uint64_t)it->dataset->cardinality, &at, err);
 
     if (st == LS_OK) {
         ((struct counter *)it)->at = (int64_t)at;
@@ -50,7 +51,7 @@ static ls_status next_of_counter(lsi_iterator *it, ls_value **out, ls_error *err
     return st;
 }
 
-static ls_status fill_of_counter(lsi_iterator *it, lsi_rows *rows, int64_t want,
+static ls_status fill_of_counter(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
                                  int64_t *got, ls_error *err)
 {
     struct counter *c = (struct counter *)it;
@@ -101,7 +102,7 @@ static ls_status number(const ls_dataset *d, int64_t i, ls_value **out, ls_error
     return st;
 }
 
-static ls_status numbers(const ls_dataset *d, int64_t i, int64_t n, lsi_rows *rows,
+static ls_status numbers(const ls_dataset *d, int64_t i, int64_t n, lsi_batch_rows *rows,
                          ls_error *err)
 {
     const ls_shape scalar = {0};
@@ -114,7 +115,7 @@ static ls_status numbers(const ls_dataset *d, int64_t i, int64_t n, lsi_rows *ro
         for (int64_t k = 0; k < some; k++) {
             block[k] = number_at((const struct range *)d, i + done + k);
         }
-        st = lsi_rows_add_block(rows, 0, LS_I64, &scalar, block, NULL, some, err);
+        st = lsi_batch_rows_add_block(rows, 0, LS_I64, &scalar, block, NULL, some, err);
         done += some;
     }
     return st;
@@ -151,9 +152,9 @@ ls_dataset *ls_dataset_range(int64_t begin, int64_t end, int64_t step)
     }
     node->begin = begin;
     node->step = step;
-    lsi_dataset_note(made, (uint64_t)begin);
-    lsi_dataset_note(made, (uint64_t)end);
-    lsi_dataset_note(made, (uint64_t)step);
+    lsi_dataset_mix_parameter(made, (uint64_t)begin);
+    lsi_dataset_mix_parameter(made, (uint64_t)end);
+    lsi_dataset_mix_parameter(made, (uint64_t)step);
     const ls_status st = ls_spec_tensor(LS_I64, 0, NULL, &spec, &err);
     return lsi_dataset_done(made, st, spec, range_size(begin, end, step), &err);
 }
@@ -210,7 +211,7 @@ static ls_status slice(const ls_dataset *d, int64_t i, ls_value **out, ls_error 
 }
 
 /* Rows that follow each other lie behind each other: one copy a leaf. */
-static ls_status slices(const ls_dataset *d, int64_t i, int64_t n, lsi_rows *rows,
+static ls_status slices(const ls_dataset *d, int64_t i, int64_t n, lsi_batch_rows *rows,
                         ls_error *err)
 {
     const struct memory *m = (const struct memory *)d;
@@ -218,7 +219,7 @@ static ls_status slices(const ls_dataset *d, int64_t i, int64_t n, lsi_rows *row
     ls_status st = LS_OK;
 
     if (m->leaves == NULL) {
-        return lsi_rows_add_rows(rows, m->value, i, i + n, err);
+        return lsi_batch_rows_add_rows(rows, m->value, i, i + n, err);
     }
     for (size_t k = 0; n > 0 && k < leaves && st == LS_OK; k++) {
         const ls_tensor *t = ls_value_as_tensor(m->leaves[k]);
@@ -226,9 +227,9 @@ static ls_status slices(const ls_dataset *d, int64_t i, int64_t n, lsi_rows *row
         const ls_shape shape = ls_shape_of((size_t)whole.ndim - 1, whole.dims + 1);
         const size_t row = ls_tensor_bytes(t) / (size_t)whole.dims[0];
 
-        st = lsi_rows_add_block(rows, k, ls_tensor_dtype(t), &shape,
-                                (const char *)ls_tensor_data(t) + (size_t)i * row,
-                                t->buffer, n, err);
+        st = lsi_batch_rows_add_block(rows, k, ls_tensor_dtype(t), &shape,
+                                      (const char *)ls_tensor_data(t) + (size_t)i * row,
+                                      t->buffer, n, err);
     }
     return st;
 }
@@ -316,7 +317,7 @@ ls_dataset *ls_dataset_slices(ls_value *tensors)
         st = find_leaves(node, whole, &err);
     }
     ls_spec_release(whole);
-    lsi_dataset_note(made, (uint64_t)rows);
+    lsi_dataset_mix_parameter(made, (uint64_t)rows);
     return lsi_dataset_done(made, st, spec, rows, &err);
 }
 
@@ -402,7 +403,7 @@ ls_dataset *lsi_dataset_slices_later(const char *path, lsi_load_fn fn,
     if (st == LS_OK) {
         st = lsi_spec_unbatch(whole, &row, &err);
     }
-    lsi_dataset_note(made, (uint64_t)ls_spec_dim(whole, 0));
+    lsi_dataset_mix_parameter(made, (uint64_t)ls_spec_dim(whole, 0));
     return lsi_dataset_done(made, st, row, ls_spec_dim(whole, 0), &err);
 }
 
@@ -446,7 +447,7 @@ static ls_status iterate_kept(ls_dataset *d, lsi_iterator **out, ls_error *err)
 static const lsi_dataset_ops kept_ops = {
     .kind = "kept", .iterate = iterate_kept, .destroy = destroy_kept};
 
-ls_dataset *lsi_dataset_keep(ls_value *const *elements, size_t n, ls_spec *spec)
+ls_dataset *lsi_dataset_of_elements(ls_value *const *elements, size_t n, ls_spec *spec)
 {
     ls_dataset *made = lsi_dataset_new(&kept_ops, sizeof(struct kept), NULL, 0);
     struct kept *node = (struct kept *)made;
@@ -467,7 +468,7 @@ ls_dataset *lsi_dataset_keep(ls_value *const *elements, size_t n, ls_spec *spec)
     return lsi_dataset_done(made, LS_OK, ls_spec_retain(spec), (int64_t)n, NULL);
 }
 
-ls_value *const *lsi_dataset_kept(const ls_dataset *d, size_t *n)
+ls_value *const *lsi_dataset_elements(const ls_dataset *d, size_t *n)
 {
     const struct kept *node = (const struct kept *)d;
 

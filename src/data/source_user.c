@@ -52,15 +52,15 @@ static void close_source(lsi_iterator *it)
     }
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     (void)err;
-    (void)lsi_write_without(w, it->dataset);
+    (void)lsi_state_write_without(w, it->dataset);
     return LS_OK;
 }
 
 /* Nothing was saved: it begins where it is. */
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     (void)it;
     (void)r;

@@ -464,3 +464,31 @@ ls_status lsi_spec_pack(const ls_spec *s, ls_value *const *leaves, ls_value **ou
 {
     return pack(s, &leaves, out, err);
 }
+
+ls_status lsi_spec_map(const ls_spec *s, lsi_spec_rule rule, void *user, ls_spec **out,
+                       ls_error *err)
+{
+    ls_spec **items = NULL;
+    ls_status st = LS_OK;
+
+    if (s->kind != LS_SPEC_TUPLE && s->kind != LS_SPEC_DICT) {
+        return rule(s, user, out, err);
+    }
+    items = lsi_alloc(LSI_MAX(s->size, 1), sizeof(ls_spec *));
+    if (items == NULL) {
+        return lsi_fail_memory(err, "a spec", s->size * sizeof(ls_spec *));
+    }
+    for (size_t i = 0; i < s->size && st == LS_OK; i++) {
+        st = lsi_spec_map(s->child[i], rule, user, &items[i], err);
+    }
+    if (st == LS_OK) {
+        st = s->kind == LS_SPEC_DICT
+                 ? ls_spec_dict((const char *const *)s->keys, items, s->size, out, err)
+                 : ls_spec_tuple(items, s->size, out, err);
+    }
+    for (size_t i = 0; i < s->size; i++) {
+        ls_spec_release(items[i]);
+    }
+    lsi_free(items);
+    return st;
+}

@@ -7,7 +7,7 @@ struct part {
 };
 
 struct part_iterator {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     int64_t at; // elements that went by
 };
 
@@ -16,19 +16,19 @@ static int64_t limit_of(const lsi_iterator *it)
     return ((const struct part *)it->dataset)->count;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct part_iterator *p = (struct part_iterator *)it;
 
-    lsi_write_u64(w, (uint64_t)p->at);
+    lsi_state_write_u64(w, (uint64_t)p->at);
     return lsi_iterator_save(p->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct part_iterator *p = (struct part_iterator *)it;
     uint64_t at = 0;
-    const ls_status st = lsi_read_count(r, (uint64_t)limit_of(it), &at, err);
+    const ls_status st = lsi_state_read_count(r, (uint64_t)limit_of(it), &at, err);
 
     if (st != LS_OK) {
         return st;
@@ -52,7 +52,7 @@ static ls_status next_of_nothing(lsi_iterator *it, ls_value **out, ls_error *err
     return LS_OUT_OF_RANGE;
 }
 
-static ls_status save_nothing(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_nothing(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     (void)it;
     (void)w;
@@ -60,7 +60,7 @@ static ls_status save_nothing(lsi_iterator *it, lsi_writer *w, ls_error *err)
     return LS_OK;
 }
 
-static ls_status restore_nothing(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_nothing(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     (void)it;
     (void)r;
@@ -90,7 +90,7 @@ static ls_status next_of_take(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status fill_of_take(lsi_iterator *it, lsi_rows *rows, int64_t want,
+static ls_status fill_of_take(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
                               int64_t *got, ls_error *err)
 {
     struct part_iterator *p = (struct part_iterator *)it;
@@ -125,13 +125,13 @@ static ls_status iterate_take(ls_dataset *d, lsi_iterator **out, ls_error *err)
                                          .skip = skip_of_take,
                                          .save = save,
                                          .restore = restore,
-                                         .close = lsi_unary_close};
+                                         .close = lsi_unary_iterator_close};
     const int64_t count = ((const struct part *)d)->count;
 
     if (count <= 0) {
         return count < 0 ? iterate_input(d, out, err) : iterate_nothing(d, out, err);
     }
-    return lsi_unary_new(&ops, sizeof(struct part_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct part_iterator), d, out, err);
 }
 
 /* ---- skip ---- */
@@ -159,14 +159,16 @@ static ls_status next_of_skip(lsi_iterator *it, ls_value **out, ls_error *err)
 
 static ls_status iterate_skip(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next_of_skip, .save = save, .restore = restore, .close = lsi_unary_close};
+    static const lsi_iterator_ops ops = {.next = next_of_skip,
+                                         .save = save,
+                                         .restore = restore,
+                                         .close = lsi_unary_iterator_close};
     const int64_t count = ((const struct part *)d)->count;
 
     if (count <= 0) {
         return count == 0 ? iterate_input(d, out, err) : iterate_nothing(d, out, err);
     }
-    return lsi_unary_new(&ops, sizeof(struct part_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct part_iterator), d, out, err);
 }
 
 /* ---- builders ---- */
@@ -177,7 +179,7 @@ static ls_dataset *build(const lsi_dataset_ops *ops, ls_dataset *d, int64_t coun
 
     if (!lsi_dataset_bad(made)) {
         ((struct part *)made)->count = LSI_MAX(count, -1);
-        lsi_dataset_note(made, (uint64_t)count);
+        lsi_dataset_mix_parameter(made, (uint64_t)count);
         made->spec = ls_spec_retain(d->spec);
     }
     return made;

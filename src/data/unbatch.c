@@ -2,7 +2,7 @@
 #include "data/data.h"
 
 struct unbatch_iterator {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     ls_value *batch; // NULL: none at hand
     int64_t at, rows;
 };
@@ -43,7 +43,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
+static ls_status fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int64_t *got,
                       ls_error *err)
 {
     struct unbatch_iterator *u = (struct unbatch_iterator *)it;
@@ -54,7 +54,7 @@ static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *g
         if (st == LS_OK) {
             const int64_t n = LSI_MIN(want - *got, u->rows - u->at);
 
-            st = lsi_rows_add_rows(rows, u->batch, u->at, u->at + n, err);
+            st = lsi_batch_rows_add_rows(rows, u->batch, u->at, u->at + n, err);
             u->at += n;
             *got += n;
         }
@@ -82,36 +82,36 @@ static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *e
 static void close_unbatch(lsi_iterator *it)
 {
     ls_value_release(((struct unbatch_iterator *)it)->batch);
-    lsi_unary_close(it);
+    lsi_unary_iterator_close(it);
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct unbatch_iterator *u = (struct unbatch_iterator *)it;
     const bool rest = u->batch != NULL && u->at < u->rows;
 
-    lsi_write_bool(w, rest);
+    lsi_state_write_bool(w, rest);
     if (rest) {
-        lsi_write_value(w, u->batch);
-        lsi_write_u64(w, (uint64_t)u->at);
+        lsi_state_write_value(w, u->batch);
+        lsi_state_write_u64(w, (uint64_t)u->at);
     }
     return lsi_iterator_save(u->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct unbatch_iterator *u = (struct unbatch_iterator *)it;
     bool rest = false;
     uint64_t at = 0;
-    ls_status st = lsi_read_bool(r, &rest, err);
+    ls_status st = lsi_state_read_bool(r, &rest, err);
 
     ls_value_release(u->batch);
     u->batch = NULL;
     if (st == LS_OK && rest) {
-        st = lsi_read_element(r, it->dataset->inputs[0]->spec, &u->batch, err);
+        st = lsi_state_read_element(r, it->dataset->inputs[0]->spec, &u->batch, err);
         if (st == LS_OK) {
             u->rows = lsi_value_row_count(u->batch, err);
-            st = u->rows > 0 ? lsi_read_count(r, (uint64_t)u->rows - 1, &at, err)
+            st = u->rows > 0 ? lsi_state_read_count(r, (uint64_t)u->rows - 1, &at, err)
                              : lsi_state_damaged(err, "a batch has no rows");
             u->at = (int64_t)at;
         }
@@ -131,7 +131,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
                                          .restore = restore,
                                          .close = close_unbatch};
 
-    return lsi_unary_new(&ops, sizeof(struct unbatch_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct unbatch_iterator), d, out, err);
 }
 
 static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct unique {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     ls_value **seen;
     size_t count, room;
     size_t *table; // of `size` places: 1 + the number of an element; 0: free
@@ -154,13 +154,13 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     }
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     const struct unique *u = (const struct unique *)it;
 
-    lsi_write_u64(w, u->count);
+    lsi_state_write_u64(w, u->count);
     for (size_t i = 0; i < u->count; i++) {
-        lsi_write_value(w, u->seen[i]);
+        lsi_state_write_value(w, u->seen[i]);
     }
     return lsi_iterator_save(u->unary.input, w, err);
 }
@@ -176,18 +176,18 @@ static void forget(struct unique *u)
     u->size = 0;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct unique *u = (struct unique *)it;
     uint64_t n = 0;
-    ls_status st = lsi_read_count(r, (r->size - r->at) / sizeof n, &n, err);
+    ls_status st = lsi_state_read_count(r, (r->size - r->at) / sizeof n, &n, err);
 
     forget(u);
     for (uint64_t i = 0; i < n && st == LS_OK; i++) {
         ls_value *element = NULL;
         bool fresh = false;
 
-        st = lsi_read_element(r, it->dataset->spec, &element, err);
+        st = lsi_state_read_element(r, it->dataset->spec, &element, err);
         if (st == LS_OK && check(element, NULL) != LS_OK) {
             st = lsi_state_damaged(err, "an element that unique cannot have seen");
         }
@@ -202,7 +202,7 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
 static void close_unique(lsi_iterator *it)
 {
     forget((struct unique *)it);
-    lsi_unary_close(it);
+    lsi_unary_iterator_close(it);
 }
 
 static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
@@ -210,7 +210,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     static const lsi_iterator_ops ops = {
         .next = next, .save = save, .restore = restore, .close = close_unique};
 
-    return lsi_unary_new(&ops, sizeof(struct unique), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct unique), d, out, err);
 }
 
 static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)

@@ -2,7 +2,7 @@
  * Elements that are datasets: every `stride`-th element of a span of the input, which
  * moves on by `shift`. An element with components gives a dataset of each component.
  */
-#include "data/function.h"
+#include "data/user_function.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@ struct window_node {
 };
 
 struct window {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     bool over;       // the input is; it stays, for its position is part of ours
     ls_value **held; // elements [first, first + count) of the input
     size_t first, count, room;
@@ -99,8 +99,8 @@ static ls_status component(const ls_spec *spec, size_t leaf, const ls_value **le
         part[i] = leaves[i * nleaves + leaf];
     }
     // the elements are only counted once more
-    d = lsi_dataset_keep((ls_value *const *)part, n,
-                         (ls_spec *)lsi_spec_leaf(spec, leaf));
+    d = lsi_dataset_of_elements((ls_value *const *)part, n,
+                                (ls_spec *)lsi_spec_leaf(spec, leaf));
     st = d != NULL ? ls_value_dataset(d, out, err)
                    : lsi_fail_memory(err, "a window", n * sizeof(ls_value *));
     ls_dataset_release(d);
@@ -187,32 +187,32 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *out, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *out, ls_error *err)
 {
     const struct window *w = (const struct window *)it;
 
-    lsi_write_bool(out, w->over);
-    lsi_write_u64(out, (uint64_t)w->ahead);
-    lsi_write_u64(out, w->count);
+    lsi_state_write_bool(out, w->over);
+    lsi_state_write_u64(out, (uint64_t)w->ahead);
+    lsi_state_write_u64(out, w->count);
     for (size_t i = 0; i < w->count; i++) {
-        lsi_write_value(out, w->held[w->first + i]);
+        lsi_state_write_value(out, w->held[w->first + i]);
     }
     return lsi_iterator_save(w->unary.input, out, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     const struct window_node *node = (const struct window_node *)it->dataset;
     struct window *w = (struct window *)it;
     uint64_t ahead = 0, count = 0;
-    ls_status st = lsi_read_bool(r, &w->over, err);
+    ls_status st = lsi_state_read_bool(r, &w->over, err);
 
     drop(w, w->count);
     if (st == LS_OK) {
-        st = lsi_read_count(r, (uint64_t)node->shift, &ahead, err);
+        st = lsi_state_read_count(r, (uint64_t)node->shift, &ahead, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_count(r, (uint64_t)node->span, &count, err);
+        st = lsi_state_read_count(r, (uint64_t)node->span, &count, err);
     }
     while (st == LS_OK && w->count < count) {
         ls_value *element = NULL;
@@ -220,7 +220,7 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
         if (!make_room(w)) {
             return lsi_fail_memory(err, "a window", 2 * w->room * sizeof(ls_value *));
         }
-        st = lsi_read_element(r, it->dataset->inputs[0]->spec, &element, err);
+        st = lsi_state_read_element(r, it->dataset->inputs[0]->spec, &element, err);
         if (st == LS_OK) {
             w->held[w->first + w->count++] = element;
         }
@@ -238,7 +238,7 @@ static void close_window(lsi_iterator *it)
 
     drop(w, w->count);
     lsi_free(w->held);
-    lsi_unary_close(it);
+    lsi_unary_iterator_close(it);
 }
 
 static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
@@ -246,7 +246,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     static const lsi_iterator_ops ops = {
         .next = next, .save = save, .restore = restore, .close = close_window};
 
-    return lsi_unary_new(&ops, sizeof(struct window), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct window), d, out, err);
 }
 
 /* ---- the node ---- */
@@ -308,10 +308,10 @@ ls_dataset *ls_dataset_window(ls_dataset *d, int64_t size, int64_t shift, int64_
     node->stride = stride;
     node->span = (size - 1) * stride + 1;
     node->exact = drop_remainder;
-    lsi_dataset_note(made, (uint64_t)size);
-    lsi_dataset_note(made, (uint64_t)shift);
-    lsi_dataset_note(made, (uint64_t)stride);
-    lsi_dataset_note(made, drop_remainder);
+    lsi_dataset_mix_parameter(made, (uint64_t)size);
+    lsi_dataset_mix_parameter(made, (uint64_t)shift);
+    lsi_dataset_mix_parameter(made, (uint64_t)stride);
+    lsi_dataset_mix_parameter(made, drop_remainder);
     st = lsi_spec_map(d->spec, dataset_of, NULL, &spec, &e);
     return lsi_dataset_done(made, st, spec, count_windows(node, d->cardinality), &e);
 }

@@ -73,22 +73,22 @@ static void close_zip(lsi_iterator *it)
     }
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct zip_iterator *z = (struct zip_iterator *)it;
     ls_status st = LS_OK;
 
-    lsi_write_bool(w, z->over);
+    lsi_state_write_bool(w, z->over);
     for (int i = 0; i < it->dataset->ninputs && st == LS_OK; i++) {
         st = lsi_iterator_save(z->inputs[i], w, err);
     }
     return st;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct zip_iterator *z = (struct zip_iterator *)it;
-    ls_status st = lsi_read_bool(r, &z->over, err);
+    ls_status st = lsi_state_read_bool(r, &z->over, err);
 
     for (int i = 0; i < it->dataset->ninputs && st == LS_OK; i++) {
         st = lsi_iterator_restore(z->inputs[i], r, err);
@@ -172,9 +172,9 @@ static ls_status keep_keys(struct zip *z, const char *const *keys, size_t n,
             return lsi_fail_memory(err, "the keys of a zip", n * sizeof(char *));
         }
         for (const char *c = keys[i]; *c != '\0'; c++) {
-            lsi_dataset_note(&z->base, (uint64_t)(unsigned char)*c);
+            lsi_dataset_mix_parameter(&z->base, (uint64_t)(unsigned char)*c);
         }
-        lsi_dataset_note(&z->base, 0);
+        lsi_dataset_mix_parameter(&z->base, 0);
     }
     return LS_OK;
 }

@@ -154,14 +154,15 @@ static ls_status idx_header(lsi_stream *s, ls_dtype *dtype, ls_shape *shape,
 static ls_status idx_compression(const char *name, lsi_compression *out, ls_error *err)
 {
     lsi_stream *s = NULL;
-    ls_status st = lsi_stream_open(name, LSI_PLAIN, 4096, &s, err);
+    ls_status st = lsi_stream_open(name, LSI_COMPRESSION_NONE, 4096, &s, err);
 
     if (st == LS_OK) {
         st = lsi_stream_want(s, 2, err);
     }
     if (st == LS_OK) {
-        *out = s->have >= 2 && s->bytes[0] == 0x1F && s->bytes[1] == 0x8B ? LSI_GZIP
-                                                                          : LSI_PLAIN;
+        *out = s->have >= 2 && s->bytes[0] == 0x1F && s->bytes[1] == 0x8B
+                   ? LSI_COMPRESSION_GZIP
+                   : LSI_COMPRESSION_NONE;
     }
     lsi_stream_close(s);
     return st;
@@ -191,7 +192,7 @@ static ls_status cut_off(const struct idx *x, const char *name, uint64_t there,
 /* Opens it and believes its header only if the file can hold what it says. */
 static ls_status open_idx(const char *name, struct idx *x, ls_error *err)
 {
-    lsi_compression compression = LSI_PLAIN;
+    lsi_compression compression = LSI_COMPRESSION_NONE;
     ls_status st = idx_compression(name, &compression, err);
 
     if (st == LS_OK) {

@@ -377,7 +377,7 @@ static ls_status element(lsi_file_reader *base, ls_value **out, ls_error *err)
 /* ---- rows ---- */
 
 /* The general way, which opens files, tells what is wrong, and knows the end. */
-static ls_status add_next(struct csv_reader *r, lsi_rows *rows, int64_t *got,
+static ls_status add_next(struct csv_reader *r, lsi_batch_rows *rows, int64_t *got,
                           ls_error *err)
 {
     ls_value *v = NULL;
@@ -387,7 +387,7 @@ static ls_status add_next(struct csv_reader *r, lsi_rows *rows, int64_t *got,
         st = r->general->next(&r->base.base, &v, err);
     }
     if (st == LS_OK) {
-        st = lsi_rows_add(rows, v, err);
+        st = lsi_batch_rows_add(rows, v, err);
         ls_value_release(v);
         *got += st == LS_OK;
     }
@@ -405,7 +405,7 @@ static bool scan_row(struct csv_reader *r, ls_error *err)
  * One record more: by the stage if nothing is wrong with it, else the general way, which
  * begins where this one did.
  */
-static ls_status add_record(struct csv_reader *r, lsi_rows *rows, int64_t *got,
+static ls_status add_record(struct csv_reader *r, lsi_batch_rows *rows, int64_t *got,
                             ls_error *err)
 {
     lsi_stream *s = stream_of(r);
@@ -428,7 +428,7 @@ static ls_status add_record(struct csv_reader *r, lsi_rows *rows, int64_t *got,
 }
 
 /* The stage is empty before and after, so a position never lies in it. */
-static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
+static ls_status fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int64_t *got,
                       ls_error *err)
 {
     struct csv_reader *r = (struct csv_reader *)it;

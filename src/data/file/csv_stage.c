@@ -109,7 +109,7 @@ bool lsi_csv_stage_add(lsi_csv_stage *s, const uint8_t *bytes, const lsi_csv_spa
     return true;
 }
 
-ls_status lsi_csv_stage_hand_over(lsi_csv_stage *s, lsi_rows *rows, int64_t *got,
+ls_status lsi_csv_stage_hand_over(lsi_csv_stage *s, lsi_batch_rows *rows, int64_t *got,
                                   ls_error *err)
 {
     const ls_shape scalar = {0};
@@ -117,8 +117,8 @@ ls_status lsi_csv_stage_hand_over(lsi_csv_stage *s, lsi_rows *rows, int64_t *got
     ls_status st = LS_OK;
 
     for (size_t i = 0; n > 0 && i < s->layout->n && st == LS_OK; i++) {
-        st = lsi_rows_add_block(rows, i, s->layout->fields[i].dtype, &scalar,
-                                &s->cells[i * s->room], s->owner, n, err);
+        st = lsi_batch_rows_add_block(rows, i, s->layout->fields[i].dtype, &scalar,
+                                      &s->cells[i * s->room], s->owner, n, err);
     }
     *got += st == LS_OK ? n : 0;
     lsi_buffer_release(s->owner);

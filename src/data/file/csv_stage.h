@@ -28,6 +28,6 @@ bool lsi_csv_stage_add(lsi_csv_stage *s, const uint8_t *bytes, const lsi_csv_spa
                        lsi_buffer *buffer, locale_t c);
 
 /* All that wait become rows; *got counts them. */
-ls_status lsi_csv_stage_hand_over(lsi_csv_stage *s, lsi_rows *rows, int64_t *got,
+ls_status lsi_csv_stage_hand_over(lsi_csv_stage *s, lsi_batch_rows *rows, int64_t *got,
                                   ls_error *err);
 #endif

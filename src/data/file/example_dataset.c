@@ -1,5 +1,5 @@
 /* Examples in map functions, and the transformation of datasets. */
-#include "data/file/example_parse.h"
+#include "data/file/example_parser.h"
 
 #include <inttypes.h>
 
@@ -13,16 +13,16 @@ static ls_value *parse(ls_context *c, ls_tensor *records, bool batched,
 {
     ls_error err = LS_ERROR_INIT;
     ls_value *out = NULL;
-    lsi_parser p = {0};
+    lsi_example_parser p = {0};
     ls_status st;
 
     if (lsi_failed(c) || records == NULL) {
         return NULL;
     }
-    st = lsi_parser_init(&p, features, n, &err);
+    st = lsi_example_parser_init(&p, features, n, &err);
     if (st == LS_OK) {
-        st = lsi_parser_run(&p, records, batched, 0, &out, &err);
-        lsi_parser_clear(&p);
+        st = lsi_example_parser_run(&p, records, batched, 0, &out, &err);
+        lsi_example_parser_clear(&p);
     }
     if (st != LS_OK) {
         (void)lsi_context_error(c, &err);
@@ -57,7 +57,7 @@ ls_tensor *(ls_example_feature)(ls_context *c, ls_tensor *record, const char *na
 
 struct parse_node {
     ls_dataset base;
-    lsi_parser parser;
+    lsi_example_parser parser;
     ls_feature *features; // names are copies, defaults are retained
     size_t n;
     int parallel;
@@ -73,7 +73,7 @@ static void destroy(ls_dataset *d)
 {
     struct parse_node *node = (struct parse_node *)d;
 
-    lsi_parser_clear(&node->parser);
+    lsi_example_parser_clear(&node->parser);
     for (size_t i = 0; i < node->n; i++) {
         lsi_free((char *)(uintptr_t)node->features[i].name); // a copy of our own
         ls_tensor_release(node->features[i].otherwise);
@@ -86,7 +86,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     struct parse_iterator *p = (struct parse_iterator *)it;
     const struct parse_node *node = (const struct parse_node *)it->dataset;
     const int parallel =
-        node->parallel == LS_AUTOTUNE ? lsi_input_threads() : node->parallel;
+        node->parallel == LS_AUTOTUNE ? lsi_input_threads_count() : node->parallel;
     ls_value *batch = NULL;
     ls_tensor *records;
     ls_status st = lsi_iterator_next(p->input, &batch, err);
@@ -96,7 +96,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     }
     records = ls_value_as_tensor(batch);
     st = records != NULL
-             ? lsi_parser_run(&node->parser, records, true, parallel, out, err)
+             ? lsi_example_parser_run(&node->parser, records, true, parallel, out, err)
              : lsi_fail(err, LS_INVALID_ARGUMENT, -1,
                         "examples are parsed out of a vector of strings, not of a %s",
                         ls_value_kind_name(ls_value_kind_of(batch)));
@@ -109,12 +109,12 @@ static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *e
     return lsi_iterator_skip(((struct parse_iterator *)it)->input, n, skipped, err);
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     return lsi_iterator_save(((struct parse_iterator *)it)->input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     return lsi_iterator_restore(((struct parse_iterator *)it)->input, r, err);
 }
@@ -123,7 +123,7 @@ static void close_parse(lsi_iterator *it)
 {
     lsi_iterator_close(((struct parse_iterator *)it)->input);
     if (((struct parse_iterator *)it)->helped) {
-        lsi_input_leave();
+        lsi_input_threads_leave();
     }
 }
 
@@ -141,7 +141,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
         return st;
     }
     if (((const struct parse_node *)d)->parallel != 0) {
-        lsi_input_use();
+        lsi_input_threads_use();
         ((struct parse_iterator *)it)->helped = true;
     }
     st = lsi_dataset_iterate(d->inputs[0], &((struct parse_iterator *)it)->input, err);
@@ -166,7 +166,8 @@ static ls_status keep(struct parse_node *node, const ls_feature *features, size_
                       ls_error *err)
 {
     if (n == 0 || features == NULL) {
-        return lsi_parser_init(&node->parser, features, n, err); // says what is missing
+        return lsi_example_parser_init(&node->parser, features, n,
+                                       err); // says what is missing
     }
     node->features = lsi_alloc(n, sizeof *features);
     if (node->features == NULL) {
@@ -182,7 +183,7 @@ static ls_status keep(struct parse_node *node, const ls_feature *features, size_
             return lsi_fail_memory(err, "the name of a feature", 1);
         }
     }
-    return lsi_parser_init(&node->parser, node->features, n, err);
+    return lsi_example_parser_init(&node->parser, node->features, n, err);
 }
 
 /* The input must be batches of records; tells their size, -1: unknown. */
@@ -235,7 +236,7 @@ ls_dataset *ls_dataset_parse_example(ls_dataset *d, const ls_feature *features, 
         st = check_input(d->spec, &rows, &err);
     }
     if (st == LS_OK) {
-        st = lsi_parser_spec(&node->parser, true, rows, &made->spec, &err);
+        st = lsi_example_parser_spec(&node->parser, true, rows, &made->spec, &err);
     }
     return st == LS_OK ? made : lsi_dataset_fail_with(made, &err);
 }

@@ -1,4 +1,4 @@
-#include "data/file/example_parse.h"
+#include "data/file/example_parser.h"
 #include "data/file/file_cases.h"
 
 #include "lockstep/record.h"
@@ -187,17 +187,17 @@ LST_TEST(records_live_as_long_as_the_strings_that_lie_in_them)
     const ls_feature f = {"a", .dtype = LS_STRING};
     ls_tensor *t = NULL;
     ls_value *v = NULL;
-    lsi_parser p;
+    lsi_example_parser p;
     int gone = 0;
 
-    LST_OK(lsi_parser_init(&p, &f, 1, NULL));
+    LST_OK(lsi_example_parser_init(&p, &f, 1, NULL));
     LST_OK(ls_tensor_wrap(NULL, LS_STRING, LS_SCALAR, &s, note, &gone, &t, NULL));
-    LST_OK(lsi_parser_run(&p, t, false, 0, &v, NULL));
+    LST_OK(lsi_example_parser_run(&p, t, false, 0, &v, NULL));
     ls_tensor_release(t);
     LST_CHECK(gone == 0);
     ls_value_release(v);
     LST_CHECK(gone == 1);
-    lsi_parser_clear(&p);
+    lsi_example_parser_clear(&p);
 }
 
 LST_TEST(bytes_become_elements_of_uint8)
@@ -245,10 +245,10 @@ LST_TEST(every_cut_and_every_flipped_bit_is_refused_or_read_within_its_bytes)
     const ls_feature all[] = {{"a", LS_FEATURE_VAR, LS_I64, {0}, NULL},
                               {"b", LS_FEATURE_VAR, LS_F32, {0}, NULL},
                               {"c", LS_FEATURE_VAR, LS_STRING, {0}, NULL}};
-    lsi_parser p;
+    lsi_example_parser p;
     int good = 0, bad = 0;
 
-    LST_OK(lsi_parser_init(&p, all, 3, NULL));
+    LST_OK(lsi_example_parser_init(&p, all, 3, NULL));
     for (size_t i = 0; i < len * 9; i++) {
         const size_t n = i < len * 8 ? len : i - len * 8;
         uint8_t *copy = malloc(n > 0 ? n : 1); // so that a sanitizer sees one byte more
@@ -262,7 +262,7 @@ LST_TEST(every_cut_and_every_flipped_bit_is_refused_or_read_within_its_bytes)
             copy[i / 8] ^= (uint8_t)(1 << i % 8);
         }
         LST_OK(ls_tensor_wrap(NULL, LS_STRING, LS_SCALAR, &s, NULL, NULL, &t, NULL));
-        if (lsi_parser_run(&p, t, false, 0, &v, &err) == LS_OK) {
+        if (lsi_example_parser_run(&p, t, false, 0, &v, &err) == LS_OK) {
             good++;
             LST_CHECK(n == len || n == 0); // what was cut is always seen
         } else {
@@ -275,7 +275,7 @@ LST_TEST(every_cut_and_every_flipped_bit_is_refused_or_read_within_its_bytes)
     }
     LST_CHECK(good > 0 && bad > 100);
     LST_CHECK(refuses("0a0b0a090a0162120412020d00", all[1], "b is no list", "damaged"));
-    lsi_parser_clear(&p);
+    lsi_example_parser_clear(&p);
 }
 
 LST_TEST(many_threads_tell_the_first_wrong_record_and_give_the_same_batch)
@@ -291,15 +291,15 @@ LST_TEST(many_threads_tell_the_first_wrong_record_and_give_the_same_batch)
     ls_tensor *t = NULL;
     ls_value *v = NULL;
     ls_error err = LS_ERROR_INIT;
-    lsi_parser p;
+    lsi_example_parser p;
 
     for (int i = 0; i < ROWS; i++) {
         rows[i] = (ls_string){(const char *)good, n};
     }
-    LST_OK(lsi_parser_init(&p, f, 2, &err));
-    lsi_input_use();
+    LST_OK(lsi_example_parser_init(&p, f, 2, &err));
+    lsi_input_threads_use();
     LST_OK(ls_tensor_create(NULL, LS_STRING, ls_shape_of(1, &dim), rows, &t, &err));
-    LST_OK(lsi_parser_run(&p, t, true, 4, &v, &err));
+    LST_OK(lsi_example_parser_run(&p, t, true, 4, &v, &err));
     const int64_t *x = ls_tensor_data(ls_value_as_tensor(ls_value_find(v, "x")));
     for (size_t i = 0; i < ROWS; i++) {
         LST_CHECK(x[2 * i] == 1 && x[2 * i + 1] == 2);
@@ -309,12 +309,12 @@ LST_TEST(many_threads_tell_the_first_wrong_record_and_give_the_same_batch)
     rows[55] = rows[77] = rows[199] = (ls_string){(const char *)wrong, m};
     LST_OK(ls_tensor_create(NULL, LS_STRING, ls_shape_of(1, &dim), rows, &t, &err));
     for (int parallel = 0; parallel < 9; parallel++) {
-        LST_FAILS(lsi_parser_run(&p, t, true, parallel, &v, &err), LS_INVALID_ARGUMENT,
-                  err, "record 55");
+        LST_FAILS(lsi_example_parser_run(&p, t, true, parallel, &v, &err),
+                  LS_INVALID_ARGUMENT, err, "record 55");
     }
-    lsi_input_leave();
+    lsi_input_threads_leave();
     ls_tensor_release(t);
-    lsi_parser_clear(&p);
+    lsi_example_parser_clear(&p);
 }
 
 LST_TEST(features_and_inputs_are_checked_when_the_dataset_is_built)

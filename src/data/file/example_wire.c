@@ -88,25 +88,26 @@ static inline const uint8_t *read_field(const uint8_t *p, const uint8_t *end,
 }
 
 /* A Feature: the kind that was set last counts. */
-static bool scan_feature(const struct field *value, lsi_list *list)
+static bool scan_feature(const struct field *value, lsi_feature_list *list)
 {
     const uint8_t *p = value->p, *end = p + value->len;
     struct field f;
 
-    *list = (lsi_list){NULL, 0, 0, LSI_LIST_NONE};
+    *list = (lsi_feature_list){NULL, 0, 0, LSI_FEATURE_LIST_NONE};
     while (p < end) {
         p = read_field(p, end, &f);
         if (p == NULL) {
             return false;
         }
-        if (f.type == SIZED && f.number >= LSI_LIST_BYTES && f.number <= LSI_LIST_INT64) {
-            *list = (lsi_list){f.p, f.len, 0, (lsi_list_kind)f.number};
+        if (f.type == SIZED && f.number >= LSI_FEATURE_LIST_BYTES &&
+            f.number <= LSI_FEATURE_LIST_INT64) {
+            *list = (lsi_feature_list){f.p, f.len, 0, (lsi_feature_list_kind)f.number};
         }
     }
     return true;
 }
 
-static int compare(const lsi_wanted *w, const uint8_t *key, size_t len)
+static int compare(const lsi_wanted_feature *w, const uint8_t *key, size_t len)
 {
     const int c = memcmp(w->name, key, LSI_MIN(w->len, len));
 
@@ -114,8 +115,8 @@ static int compare(const lsi_wanted *w, const uint8_t *key, size_t len)
 }
 
 /* Which of the wanted it is; tries the one after the last hit first. */
-static const lsi_wanted *look_up(const lsi_wanted *wanted, size_t n, size_t *guess,
-                                 const struct field *key)
+static const lsi_wanted_feature *look_up(const lsi_wanted_feature *wanted, size_t n,
+                                         size_t *guess, const struct field *key)
 {
     size_t low = 0, high = n;
 
@@ -141,14 +142,14 @@ static const lsi_wanted *look_up(const lsi_wanted *wanted, size_t n, size_t *gue
 }
 
 /* An entry of the map; its Feature is looked into also if nobody wants it. */
-static bool scan_entry(const struct field *entry, const lsi_wanted *wanted, size_t n,
-                       size_t *guess, lsi_list *lists)
+static bool scan_entry(const struct field *entry, const lsi_wanted_feature *wanted,
+                       size_t n, size_t *guess, lsi_feature_list *lists)
 {
     static const uint8_t nothing[1];
     const uint8_t *p = entry->p, *end = p + entry->len;
     struct field f, key = {0}, value = {0};
-    const lsi_wanted *w;
-    lsi_list list;
+    const lsi_wanted_feature *w;
+    lsi_feature_list list;
 
     key.p = value.p = nothing;
     while (p < end) {
@@ -173,8 +174,8 @@ static bool scan_entry(const struct field *entry, const lsi_wanted *wanted, size
     return true;
 }
 
-static bool scan_features(const struct field *features, const lsi_wanted *wanted,
-                          size_t n, lsi_list *lists)
+static bool scan_features(const struct field *features, const lsi_wanted_feature *wanted,
+                          size_t n, lsi_feature_list *lists)
 {
     const uint8_t *p = features->p, *end = p + features->len;
     size_t guess = 0;
@@ -190,8 +191,8 @@ static bool scan_features(const struct field *features, const lsi_wanted *wanted
     return true;
 }
 
-bool lsi_example_scan(const uint8_t *p, size_t len, const lsi_wanted *wanted, size_t n,
-                      lsi_list *lists)
+bool lsi_example_scan(const uint8_t *p, size_t len, const lsi_wanted_feature *wanted,
+                      size_t n, lsi_feature_list *lists)
 {
     const uint8_t *end = p + len;
     struct field f;
@@ -258,7 +259,7 @@ void lsi_example_names(const uint8_t *p, size_t len, char *text, size_t size)
     }
 }
 
-int64_t lsi_list_int64(const lsi_list *list, int64_t *to, size_t room)
+int64_t lsi_feature_list_int64(const lsi_feature_list *list, int64_t *to, size_t room)
 {
     const uint8_t *p = list->p, *end = p + list->len;
     size_t n = 0;
@@ -315,7 +316,7 @@ static size_t copy_floats(const struct field *f, float *to, size_t room)
     return n;
 }
 
-int64_t lsi_list_float(const lsi_list *list, float *to, size_t room)
+int64_t lsi_feature_list_float(const lsi_feature_list *list, float *to, size_t room)
 {
     const uint8_t *p = list->p, *end = p + list->len;
     size_t n = 0;
@@ -338,7 +339,7 @@ int64_t lsi_list_float(const lsi_list *list, float *to, size_t room)
     return (int64_t)n;
 }
 
-int64_t lsi_list_bytes(const lsi_list *list, ls_string *to, size_t room)
+int64_t lsi_feature_list_bytes(const lsi_feature_list *list, ls_string *to, size_t room)
 {
     const uint8_t *p = list->p, *end = p + list->len;
     size_t n = 0;

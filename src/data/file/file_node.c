@@ -154,7 +154,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status fill_values(lsi_file_reader *r, lsi_rows *rows, int64_t want,
+static ls_status fill_values(lsi_file_reader *r, lsi_batch_rows *rows, int64_t want,
                              int64_t *got, ls_error *err)
 {
     while (*got < want) {
@@ -162,7 +162,7 @@ static ls_status fill_values(lsi_file_reader *r, lsi_rows *rows, int64_t want,
         ls_status st = next(&r->base, &v, err);
 
         if (st == LS_OK) {
-            st = lsi_rows_add(rows, v, err);
+            st = lsi_batch_rows_add(rows, v, err);
             ls_value_release(v);
         }
         if (st != LS_OK) {
@@ -175,19 +175,20 @@ static ls_status fill_values(lsi_file_reader *r, lsi_rows *rows, int64_t want,
 
 /* Strings of one buffer on their way to the rows, which take many at once faster. */
 struct group {
-    ls_string strings[LSI_FILE_GROUP];
+    ls_string strings[LSI_FILE_RECORDS_AT_ONCE];
     size_t n;
     lsi_buffer *owner; // retained, so that nothing moves in it
 };
 
-static ls_status hand_over(struct group *g, lsi_rows *rows, int64_t *got, ls_error *err)
+static ls_status hand_over(struct group *g, lsi_batch_rows *rows, int64_t *got,
+                           ls_error *err)
 {
     const ls_shape scalar = {0};
     ls_status st = LS_OK;
 
     if (g->n > 0) {
-        st = lsi_rows_add_block(rows, 0, LS_STRING, &scalar, g->strings, g->owner,
-                                (int64_t)g->n, err);
+        st = lsi_batch_rows_add_block(rows, 0, LS_STRING, &scalar, g->strings, g->owner,
+                                      (int64_t)g->n, err);
     }
     if (st == LS_OK) {
         *got += (int64_t)g->n;
@@ -198,7 +199,7 @@ static ls_status hand_over(struct group *g, lsi_rows *rows, int64_t *got, ls_err
     return st;
 }
 
-static ls_status fill_strings(lsi_file_reader *r, lsi_rows *rows, int64_t want,
+static ls_status fill_strings(lsi_file_reader *r, lsi_batch_rows *rows, int64_t want,
                               int64_t *got, ls_error *err)
 {
     struct group g;
@@ -236,7 +237,7 @@ static ls_status fill_strings(lsi_file_reader *r, lsi_rows *rows, int64_t want,
 }
 
 /* The next record by itself: where a buffer ends, and where something is wrong. */
-static ls_status fill_record(lsi_file_reader *r, lsi_rows *rows, int64_t *got,
+static ls_status fill_record(lsi_file_reader *r, lsi_batch_rows *rows, int64_t *got,
                              ls_error *err)
 {
     ls_string s;
@@ -244,7 +245,7 @@ static ls_status fill_record(lsi_file_reader *r, lsi_rows *rows, int64_t *got,
     ls_status st = record(r, &s, &tail, err);
 
     if (st == LS_OK) {
-        st = lsi_rows_add_string(rows, s, r->stream->buffer, err);
+        st = lsi_batch_rows_add_string(rows, s, r->stream->buffer, err);
     }
     if (st == LS_OK) {
         pass(r->stream, &s, tail);
@@ -253,36 +254,38 @@ static ls_status fill_record(lsi_file_reader *r, lsi_rows *rows, int64_t *got,
     return st;
 }
 
-static ls_status fill_records(lsi_file_reader *r, lsi_rows *rows, int64_t want,
+static ls_status fill_records(lsi_file_reader *r, lsi_batch_rows *rows, int64_t want,
                               int64_t *got, ls_error *err)
 {
     const ls_shape scalar = {0};
-    lsi_store *store = lsi_rows_store(rows);
+    lsi_string_pool *pool = lsi_batch_rows_pool(rows);
     ls_status st = LS_OK;
 
     while (st == LS_OK && *got < want) {
-        const size_t most = (size_t)LSI_MIN(want - *got, (int64_t)LSI_FILE_GROUP);
-        ls_string strings[LSI_FILE_GROUP];
+        const size_t most =
+            (size_t)LSI_MIN(want - *got, (int64_t)LSI_FILE_RECORDS_AT_ONCE);
+        ls_string strings[LSI_FILE_RECORDS_AT_ONCE];
         size_t n = 0;
 
         st = begin(r, err);
         if (st != LS_OK) {
             return st;
         }
-        n = r->format->records(r, most, store, strings);
+        n = r->format->records(r, most, pool, strings);
         if (n == 0) {
             st = fill_record(r, rows, got, err);
         } else {
-            st = store != NULL ? lsi_rows_add_kept(rows, strings, n, err)
-                               : lsi_rows_add_block(rows, 0, LS_STRING, &scalar, strings,
-                                                    r->stream->buffer, (int64_t)n, err);
+            st = pool != NULL
+                     ? lsi_batch_rows_add_pooled(rows, strings, n, err)
+                     : lsi_batch_rows_add_block(rows, 0, LS_STRING, &scalar, strings,
+                                                r->stream->buffer, (int64_t)n, err);
             *got += st == LS_OK ? (int64_t)n : 0;
         }
     }
     return st;
 }
 
-static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
+static ls_status fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int64_t *got,
                       ls_error *err)
 {
     lsi_file_reader *r = (lsi_file_reader *)it;
@@ -342,13 +345,13 @@ static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *e
 }
 
 /* The position is the decompressed offset; a file not begun has none. */
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     const lsi_file_reader *r = (const lsi_file_reader *)it;
 
     (void)err;
-    lsi_write_u64(w, r->over ? 2 : r->begun);
-    lsi_write_u64(w, r->stream != NULL ? r->stream->offset : 0);
+    lsi_state_write_u64(w, r->over ? 2 : r->begun);
+    lsi_state_write_u64(w, r->stream != NULL ? r->stream->offset : 0);
     return LS_OK;
 }
 
@@ -373,14 +376,14 @@ static ls_status resume(lsi_file_reader *r, uint64_t offset, ls_error *err)
     return st;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *in, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *in, ls_error *err)
 {
     lsi_file_reader *r = (lsi_file_reader *)it;
     uint64_t phase = 0, offset = 0;
-    ls_status st = lsi_read_u64(in, &phase, err);
+    ls_status st = lsi_state_read_u64(in, &phase, err);
 
     if (st == LS_OK) {
-        st = lsi_read_u64(in, &offset, err);
+        st = lsi_state_read_u64(in, &offset, err);
     }
     if (st == LS_OK && phase > 2) {
         st = lsi_fail(err, LS_DATA_LOSS, -1, "a saved position in %s is damaged",

@@ -9,7 +9,7 @@
 
 typedef struct lsi_file_reader lsi_file_reader;
 
-enum { LSI_FILE_GROUP = 64 }; /* records that are cut out at once */
+enum { LSI_FILE_RECORDS_AT_ONCE = 64 }; /* records that are cut out at once */
 
 typedef struct lsi_file_format {
     lsi_dataset_ops node; /* its kind is what sharding goes by */
@@ -26,11 +26,12 @@ typedef struct lsi_file_format {
     ls_status (*record)(lsi_file_reader *r, ls_string *out, size_t *tail, ls_error *err);
 
     /*
-     * Optional, faster: up to `most` records (at most LSI_FILE_GROUP) that are there as a
-     * whole and are good; passes over them. They stay in place, or are copied to `store`
+     * Optional, faster: up to `most` records (at most LSI_FILE_RECORDS_AT_ONCE) that are there as a
+     * whole and are good; passes over them. They stay in place, or are copied to `pool`
      * if there is one. 0: record() gets more, or tells what is wrong.
      */
-    size_t (*records)(lsi_file_reader *r, size_t most, lsi_store *store, ls_string *out);
+    size_t (*records)(lsi_file_reader *r, size_t most, lsi_string_pool *pool,
+                      ls_string *out);
 
     /* Other formats: the next element. The file goes on after failures but DATA_LOSS. */
     ls_status (*element)(lsi_file_reader *r, ls_value **out, ls_error *err);

@@ -8,7 +8,7 @@
 
 /* How the files of a reader are opened; its nodes share it. */
 struct opener {
-    lsi_shared shared;
+    lsi_shared_user shared;
     const char *reader; // the kind of its nodes
     lsi_compression compression;
     size_t piece;
@@ -17,7 +17,7 @@ struct opener {
     lsi_csv_layout *layout; // of "csv"
 };
 
-static void destroy(lsi_shared *self)
+static void destroy(lsi_shared_user *self)
 {
     struct opener *o = (struct opener *)self;
 
@@ -32,7 +32,7 @@ static ls_dataset *open_one(ls_value *name, void *user)
     const struct opener *o = user;
     ls_error err = LS_ERROR_INIT;
     ls_string path = {NULL, 0};
-    const ls_status st = lsi_file_name(name, &path, &err);
+    const ls_status st = lsi_element_file_name(name, &path, &err);
 
     if (st != LS_OK) {
         return lsi_dataset_failed(st, err.kind, "%s", err.message);
@@ -137,7 +137,8 @@ static ls_dataset *compose(ls_dataset *names, struct opener *o, int parallel,
     }
     d = lsi_dataset_interleave_shared(names, open_one, &o->shared, parallel == 0, &io);
     if (!lsi_dataset_bad(d)) {
-        lsi_dataset_note(d, note); // a position in other records is another position
+        lsi_dataset_mix_parameter(
+            d, note); // a position in other records is another position
     }
     return d;
 }
@@ -195,7 +196,7 @@ ls_dataset *ls_dataset_tfrecord(const char *pattern)
     struct opener *o = opener_new("tfrecord", NULL, &st, &err);
 
     if (o != NULL) {
-        o->compression = LSI_RECOGNISED;
+        o->compression = LSI_COMPRESSION_DETECT;
     }
     return compose(ls_dataset_list_files(&pattern, 1, true, NULL), o, 0, st, &err);
 }

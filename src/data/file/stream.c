@@ -33,11 +33,11 @@ ls_device *lsi_input_device(void)
 ls_status lsi_compression_of(const char *name, lsi_compression *out, ls_error *err)
 {
     if (name == NULL || *name == '\0') {
-        *out = LSI_PLAIN;
+        *out = LSI_COMPRESSION_NONE;
     } else if (strcmp(name, "ZLIB") == 0) {
-        *out = LSI_ZLIB;
+        *out = LSI_COMPRESSION_ZLIB;
     } else if (strcmp(name, "GZIP") == 0) {
-        *out = LSI_GZIP;
+        *out = LSI_COMPRESSION_GZIP;
     } else {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_OP,
                              "there is no compression %.60s: it is \"\", \"ZLIB\" or "
@@ -70,15 +70,15 @@ static ls_status recognise(lsi_file *f, lsi_compression *out, ls_error *err)
     size_t n = 0;
     const ls_status st = lsi_file_read_at(f, 0, b, sizeof b, &n, err);
 
-    *out = LSI_PLAIN;
+    *out = LSI_COMPRESSION_NONE;
     if (st != LS_OK || n < 2 ||
         (n == sizeof b && lsi_le32(b + 8) == lsi_crc32c_masked(b, 8))) {
         return st;
     }
     if (b[0] == 0x1F && b[1] == 0x8B) {
-        *out = LSI_GZIP;
+        *out = LSI_COMPRESSION_GZIP;
     } else if ((b[0] & 0x0F) == 8 && (b[0] << 8 | b[1]) % 31 == 0) { // RFC 1950, 2.2
-        *out = LSI_ZLIB;
+        *out = LSI_COMPRESSION_ZLIB;
     }
     return LS_OK;
 }
@@ -98,15 +98,15 @@ ls_status lsi_stream_open(const char *path, lsi_compression compression, size_t 
     if (st == LS_OK) {
         st = lsi_file_size(s->file, &s->size, err);
     }
-    if (st == LS_OK && compression == LSI_RECOGNISED) {
+    if (st == LS_OK && compression == LSI_COMPRESSION_DETECT) {
         st = recognise(s->file, &compression, err);
     }
-    if (st == LS_OK && compression != LSI_PLAIN) {
+    if (st == LS_OK && compression != LSI_COMPRESSION_NONE) {
         s->inflater = lsi_alloc(1, sizeof *s->inflater);
         if (s->inflater == NULL) {
             st = lsi_fail_memory(err, "a decompressor", sizeof *s->inflater);
         } else {
-            s->inflater->gzip = compression == LSI_GZIP;
+            s->inflater->gzip = compression == LSI_COMPRESSION_GZIP;
         }
     }
     if (st != LS_OK) {

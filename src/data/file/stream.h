@@ -11,10 +11,10 @@
 #include "tensor/tensor.h"
 
 typedef enum lsi_compression {
-    LSI_PLAIN,
-    LSI_ZLIB,
-    LSI_GZIP,
-    LSI_RECOGNISED /* a TFRecord file, compressed or not: its first bytes tell */
+    LSI_COMPRESSION_NONE,
+    LSI_COMPRESSION_ZLIB,
+    LSI_COMPRESSION_GZIP,
+    LSI_COMPRESSION_DETECT /* a TFRecord file, compressed or not: its first bytes tell */
 } lsi_compression;
 
 /* "" or NULL, "ZLIB", "GZIP"; anything else is LS_INVALID_ARGUMENT. */

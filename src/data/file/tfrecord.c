@@ -84,7 +84,7 @@ static ls_status record(lsi_file_reader *r, ls_string *out, size_t *tail, ls_err
  */
 static size_t good(const ls_string *records, size_t n)
 {
-    uint32_t sums[LSI_FILE_GROUP];
+    uint32_t sums[LSI_FILE_RECORDS_AT_ONCE];
     size_t i = 0;
 
     lsi_crc32c_records(records, n, sums);
@@ -97,27 +97,28 @@ static size_t good(const ls_string *records, size_t n)
 
 /* The same, and those are copied: a few at a time, while they are in the first cache, and
  * so that writing those and adding up the next ones go together. */
-static size_t keep_good(ls_string *records, size_t n, lsi_store *store)
+static size_t keep_good(ls_string *records, size_t n, lsi_string_pool *pool)
 {
-    char *slots[LSI_FILE_GROUP];
+    char *slots[LSI_FILE_RECORDS_AT_ONCE];
     size_t i = 0, part = 0, ok = 0;
 
-    if (!lsi_store_take(store, records, n, slots)) {
+    if (!lsi_string_pool_alloc(pool, records, n, slots)) {
         return 0; // record() and who takes it will tell
     }
     while (i < n && ok == part) {
         part = LSI_MIN(n - i, (size_t)LSI_CRC_GROUP);
         ok = good(records + i, part);
         for (size_t k = i; k < i + ok; k++) {
-            lsi_store_copy(store, slots[k], &records[k]);
+            lsi_string_pool_copy(pool, slots[k], &records[k]);
         }
         i += ok;
     }
-    lsi_store_give(store, slots + i, n - i);
+    lsi_string_pool_free(pool, slots + i, n - i);
     return i;
 }
 
-static size_t records(lsi_file_reader *r, size_t most, lsi_store *store, ls_string *out)
+static size_t records(lsi_file_reader *r, size_t most, lsi_string_pool *pool,
+                      ls_string *out)
 {
     lsi_stream *s = r->stream;
     const uint8_t *at = s->bytes;
@@ -134,7 +135,7 @@ static size_t records(lsi_file_reader *r, size_t most, lsi_store *store, ls_stri
         at += HEADER + len + FOOTER;
         left -= HEADER + (size_t)len + FOOTER;
     }
-    n = store != NULL ? keep_good(out, n, store) : good(out, n);
+    n = pool != NULL ? keep_good(out, n, pool) : good(out, n);
     for (size_t i = 0; i < n; i++) {
         lsi_stream_pass(s, HEADER + out[i].len + FOOTER);
     }

@@ -118,7 +118,7 @@ static ls_status put(ls_record_writer *w, const void *data, size_t len, ls_error
 ls_status ls_record_writer_open(const char *path, const char *compression,
                                 ls_record_writer **out, ls_error *err)
 {
-    lsi_compression how = LSI_PLAIN;
+    lsi_compression how = LSI_COMPRESSION_NONE;
     ls_record_writer *w;
     ls_status st;
 
@@ -135,8 +135,8 @@ ls_status ls_record_writer_open(const char *path, const char *compression,
         return lsi_fail_memory(err, "a record writer", sizeof *w);
     }
     w->error = (ls_error)LS_ERROR_INIT;
-    if (how != LSI_PLAIN) {
-        const int bits = how == LSI_GZIP ? WINDOW + GZIP_FORMAT : WINDOW;
+    if (how != LSI_COMPRESSION_NONE) {
+        const int bits = how == LSI_COMPRESSION_GZIP ? WINDOW + GZIP_FORMAT : WINDOW;
 
         w->packing = deflateInit2(&w->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, bits, MEMORY,
                                   Z_DEFAULT_STRATEGY) == Z_OK;

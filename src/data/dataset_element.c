@@ -242,7 +242,7 @@ ls_tensor *lsi_tensor_string(ls_string s, lsi_buffer *owner)
     return t;
 }
 
-ls_status lsi_file_name(const ls_value *v, ls_string *out, ls_error *err)
+ls_status lsi_element_file_name(const ls_value *v, ls_string *out, ls_error *err)
 {
     const ls_tensor *t = ls_value_as_tensor(v);
 
@@ -317,28 +317,28 @@ static ls_status of_literal(const ls_value *v, ls_value **out, ls_error *err)
 static ls_status of_list(ls_value *v, ls_value **out, ls_error *err)
 {
     ls_spec *any = NULL;
-    lsi_rows *rows = NULL;
+    lsi_batch_rows *rows = NULL;
     ls_status st = lsi_spec_unknown(&any, err);
 
     if (st == LS_OK) {
-        st = lsi_rows_create(any, (int64_t)ls_value_size(v), &rows, err);
+        st = lsi_batch_rows_create(any, (int64_t)ls_value_size(v), &rows, err);
     }
     for (size_t i = 0; i < ls_value_size(v) && st == LS_OK; i++) {
         ls_value *item = NULL;
 
         st = lsi_element_of(ls_value_child(v, i), true, &item, err);
         if (st == LS_OK) {
-            st = lsi_rows_add(rows, item, err);
+            st = lsi_batch_rows_add(rows, item, err);
         }
         ls_value_release(item);
     }
     if (st == LS_OK) {
         st = ls_value_size(v) > 0
-                 ? lsi_rows_take(rows, out, err)
+                 ? lsi_batch_rows_take(rows, out, err)
                  : lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                                  "an empty list has no dtype; give an empty tensor");
     }
-    lsi_rows_release(rows);
+    lsi_batch_rows_release(rows);
     ls_spec_release(any);
     return st;
 }

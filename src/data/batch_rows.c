@@ -4,24 +4,24 @@
  * all: a row points into the memory its element pointed into, and the batch keeps the
  * owners of that memory.
  */
-#include "data/rows_column.h"
+#include "data/batch_column.h"
 #include "data/sparse.h"
 
 #include <string.h>
 
-struct lsi_rows {
+struct lsi_batch_rows {
     ls_spec *spec; // of an element; unknown: found out by the first row
     bool guess;    // it was unknown
     int64_t capacity, count;
     size_t ncolumns;
-    lsi_column *columns;
+    lsi_batch_column *columns;
     const ls_value **leaves; // room for one element's
-    lsi_sink *sink;          // NULL: they become a batch
+    lsi_string_sink *sink;   // NULL: they become a batch
     bool spoilt;
     ls_error error; // why
 };
 
-static ls_status set_spec(lsi_rows *rows, ls_spec *spec, ls_error *err)
+static ls_status set_spec(lsi_batch_rows *rows, ls_spec *spec, ls_error *err)
 {
     const size_t n = lsi_spec_leaves(spec);
 
@@ -40,10 +40,10 @@ static ls_status set_spec(lsi_rows *rows, ls_spec *spec, ls_error *err)
     return LS_OK;
 }
 
-ls_status lsi_rows_create(const ls_spec *element, int64_t capacity, lsi_rows **out,
-                          ls_error *err)
+ls_status lsi_batch_rows_create(const ls_spec *element, int64_t capacity,
+                                lsi_batch_rows **out, ls_error *err)
 {
-    lsi_rows *rows = lsi_alloc(1, sizeof *rows);
+    lsi_batch_rows *rows = lsi_alloc(1, sizeof *rows);
     ls_status st = LS_OK;
 
     if (rows == NULL) {
@@ -63,10 +63,10 @@ ls_status lsi_rows_create(const ls_spec *element, int64_t capacity, lsi_rows **o
     return st;
 }
 
-ls_status lsi_rows_create_sink(const ls_spec *element, lsi_sink *sink, lsi_rows **out,
-                               ls_error *err)
+ls_status lsi_batch_rows_create_sink(const ls_spec *element, lsi_string_sink *sink,
+                                     lsi_batch_rows **out, ls_error *err)
 {
-    const ls_status st = lsi_rows_create(element, 1, out, err);
+    const ls_status st = lsi_batch_rows_create(element, 1, out, err);
 
     if (st == LS_OK) {
         (*out)->sink = sink;
@@ -74,15 +74,15 @@ ls_status lsi_rows_create_sink(const ls_spec *element, lsi_sink *sink, lsi_rows 
     return st;
 }
 
-lsi_store *lsi_rows_store(const lsi_rows *rows)
+lsi_string_pool *lsi_batch_rows_pool(const lsi_batch_rows *rows)
 {
-    return rows->sink != NULL ? rows->sink->store : NULL;
+    return rows->sink != NULL ? rows->sink->pool : NULL;
 }
 
-void lsi_rows_clear(lsi_rows *rows)
+void lsi_batch_rows_clear(lsi_batch_rows *rows)
 {
     for (size_t i = 0; i < rows->ncolumns; i++) {
-        lsi_column_clear(&rows->columns[i]);
+        lsi_batch_column_clear(&rows->columns[i]);
     }
     rows->count = 0;
     rows->spoilt = false;
@@ -97,10 +97,10 @@ void lsi_rows_clear(lsi_rows *rows)
     }
 }
 
-void lsi_rows_release(lsi_rows *rows)
+void lsi_batch_rows_release(lsi_batch_rows *rows)
 {
     if (rows != NULL) {
-        lsi_rows_clear(rows);
+        lsi_batch_rows_clear(rows);
         ls_spec_release(rows->spec);
         lsi_free(rows->columns);
         lsi_free(rows->leaves);
@@ -108,12 +108,12 @@ void lsi_rows_release(lsi_rows *rows)
     }
 }
 
-int64_t lsi_rows_count(const lsi_rows *rows)
+int64_t lsi_batch_rows_count(const lsi_batch_rows *rows)
 {
     return rows->count;
 }
 
-static ls_status spoil(lsi_rows *rows, const ls_error *why)
+static ls_status spoil(lsi_batch_rows *rows, const ls_error *why)
 {
     if (!rows->spoilt) {
         rows->spoilt = true;
@@ -122,9 +122,10 @@ static ls_status spoil(lsi_rows *rows, const ls_error *why)
     return LS_OK;
 }
 
-/* Copies strings to the sink's store, some at a time, and hands them over. */
-static ls_status sink_strings(lsi_sink *sink, ls_dtype dtype, const ls_shape *shape,
-                              const ls_string *strings, size_t n, ls_error *err)
+/* Copies strings to the sink's pool, some at a time, and hands them over. */
+static ls_status sink_strings(lsi_string_sink *sink, ls_dtype dtype,
+                              const ls_shape *shape, const ls_string *strings, size_t n,
+                              ls_error *err)
 {
     ls_status st = LS_OK;
 
@@ -139,31 +140,31 @@ static ls_status sink_strings(lsi_sink *sink, ls_dtype dtype, const ls_shape *sh
         char *slots[LSI_COUNT_OF(kept)];
 
         part = LSI_MIN(n - at, LSI_COUNT_OF(kept));
-        if (!lsi_store_take(sink->store, strings + at, part, slots)) {
+        if (!lsi_string_pool_alloc(sink->pool, strings + at, part, slots)) {
             return lsi_fail_memory(err, "strings", strings[at].len);
         }
         for (size_t i = 0; i < part; i++) {
             kept[i] = strings[at + i];
-            lsi_store_copy(sink->store, slots[i], &kept[i]);
+            lsi_string_pool_copy(sink->pool, slots[i], &kept[i]);
         }
         st = sink->add(sink, kept, part, err);
     }
     return st;
 }
 
-static ls_status append(lsi_rows *rows, size_t leaf, ls_dtype dtype,
+static ls_status append(lsi_batch_rows *rows, size_t leaf, ls_dtype dtype,
                         const ls_shape *shape, const void *data, lsi_buffer *owner,
                         int64_t n, ls_error *err)
 {
     if (rows->sink != NULL) {
         return sink_strings(rows->sink, dtype, shape, data, (size_t)n, err);
     }
-    return lsi_column_append(&rows->columns[leaf], leaf, dtype, shape, data, owner, n,
-                             rows->capacity, err);
+    return lsi_batch_column_append(&rows->columns[leaf], leaf, dtype, shape, data, owner,
+                                   n, rows->capacity, err);
 }
 
 /* Strings that stand inside the tensor's struct have no owner: they are copied. */
-static ls_status append_tensor(lsi_rows *rows, size_t leaf, const ls_tensor *t,
+static ls_status append_tensor(lsi_batch_rows *rows, size_t leaf, const ls_tensor *t,
                                ls_error *err)
 {
     const ls_shape shape = ls_tensor_shape(t);
@@ -190,7 +191,7 @@ static ls_status append_tensor(lsi_rows *rows, size_t leaf, const ls_tensor *t,
 
 /* ---- adding ---- */
 
-static ls_status add_leaves(lsi_rows *rows, const ls_value *element, ls_error *err)
+static ls_status add_leaves(lsi_batch_rows *rows, const ls_value *element, ls_error *err)
 {
     ls_status st = lsi_spec_flatten(rows->spec, element, rows->leaves, err);
 
@@ -199,7 +200,7 @@ static ls_status add_leaves(lsi_rows *rows, const ls_value *element, ls_error *e
         const ls_tensor *t = ls_value_as_tensor(leaf);
 
         if (lsi_value_is_sparse(leaf)) {
-            st = lsi_column_append_sparse(&rows->columns[i], leaf, err);
+            st = lsi_batch_column_append_sparse(&rows->columns[i], leaf, err);
         } else if (t != NULL) {
             st = append_tensor(rows, i, t, err);
         } else {
@@ -211,7 +212,7 @@ static ls_status add_leaves(lsi_rows *rows, const ls_value *element, ls_error *e
     return st;
 }
 
-ls_status lsi_rows_add(lsi_rows *rows, const ls_value *element, ls_error *err)
+ls_status lsi_batch_rows_add(lsi_batch_rows *rows, const ls_value *element, ls_error *err)
 {
     ls_error why = LS_ERROR_INIT;
     ls_status st = LS_OK;
@@ -235,9 +236,9 @@ ls_status lsi_rows_add(lsi_rows *rows, const ls_value *element, ls_error *err)
     return st == LS_OK ? LS_OK : spoil(rows, &why);
 }
 
-ls_status lsi_rows_add_block(lsi_rows *rows, size_t leaf, ls_dtype dtype,
-                             const ls_shape *shape, const void *data, lsi_buffer *owner,
-                             int64_t n, ls_error *err)
+ls_status lsi_batch_rows_add_block(lsi_batch_rows *rows, size_t leaf, ls_dtype dtype,
+                                   const ls_shape *shape, const void *data,
+                                   lsi_buffer *owner, int64_t n, ls_error *err)
 {
     ls_error why = LS_ERROR_INIT;
     ls_status st = LS_OK;
@@ -254,15 +255,15 @@ ls_status lsi_rows_add_block(lsi_rows *rows, size_t leaf, ls_dtype dtype,
     return st == LS_OK ? LS_OK : spoil(rows, &why);
 }
 
-ls_status lsi_rows_add_kept(lsi_rows *rows, const ls_string *strings, size_t n,
-                            ls_error *err)
+ls_status lsi_batch_rows_add_pooled(lsi_batch_rows *rows, const ls_string *strings,
+                                    size_t n, ls_error *err)
 {
     return rows->sink->add(rows->sink, strings, n, err);
 }
 
 /* A row at a time, where a leaf is sparse. */
-static ls_status add_one_by_one(lsi_rows *rows, const ls_value *batch, int64_t begin,
-                                int64_t end, ls_error *err)
+static ls_status add_one_by_one(lsi_batch_rows *rows, const ls_value *batch,
+                                int64_t begin, int64_t end, ls_error *err)
 {
     ls_status st = LS_OK;
 
@@ -271,7 +272,7 @@ static ls_status add_one_by_one(lsi_rows *rows, const ls_value *batch, int64_t b
 
         st = lsi_value_row(batch, i, &row, err);
         if (st == LS_OK) {
-            st = lsi_rows_add(rows, row, err);
+            st = lsi_batch_rows_add(rows, row, err);
         }
         ls_value_release(row);
     }
@@ -279,7 +280,7 @@ static ls_status add_one_by_one(lsi_rows *rows, const ls_value *batch, int64_t b
 }
 
 /* The spec of the rows, of the batch that comes first. */
-static ls_status guess_spec(lsi_rows *rows, const ls_value *batch, ls_error *err)
+static ls_status guess_spec(lsi_batch_rows *rows, const ls_value *batch, ls_error *err)
 {
     ls_spec *whole = NULL, *row = NULL;
     ls_status st = lsi_spec_of(batch, &whole, err);
@@ -295,8 +296,8 @@ static ls_status guess_spec(lsi_rows *rows, const ls_value *batch, ls_error *err
     return st;
 }
 
-ls_status lsi_rows_add_rows(lsi_rows *rows, const ls_value *batch, int64_t begin,
-                            int64_t end, ls_error *err)
+ls_status lsi_batch_rows_add_rows(lsi_batch_rows *rows, const ls_value *batch,
+                                  int64_t begin, int64_t end, ls_error *err)
 {
     ls_status st = rows->spec != NULL ? LS_OK : guess_spec(rows, batch, err);
 
@@ -316,32 +317,33 @@ ls_status lsi_rows_add_rows(lsi_rows *rows, const ls_value *batch, int64_t begin
         const ls_shape shape = ls_shape_of((size_t)whole.ndim - 1, whole.dims + 1);
         const size_t row = ls_tensor_bytes(t) / (size_t)whole.dims[0];
 
-        st = lsi_rows_add_block(rows, i, ls_tensor_dtype(t), &shape,
-                                (const char *)ls_tensor_data(t) + (size_t)begin * row,
-                                t->buffer, end - begin, err);
+        st = lsi_batch_rows_add_block(rows, i, ls_tensor_dtype(t), &shape,
+                                      (const char *)ls_tensor_data(t) +
+                                          (size_t)begin * row,
+                                      t->buffer, end - begin, err);
     }
     return st;
 }
 
-ls_status lsi_rows_add_string(lsi_rows *rows, ls_string s, lsi_buffer *owner,
-                              ls_error *err)
+ls_status lsi_batch_rows_add_string(lsi_batch_rows *rows, ls_string s, lsi_buffer *owner,
+                                    ls_error *err)
 {
     const ls_shape scalar = {0};
 
-    return lsi_rows_add_block(rows, 0, LS_STRING, &scalar, &s, owner, 1, err);
+    return lsi_batch_rows_add_block(rows, 0, LS_STRING, &scalar, &s, owner, 1, err);
 }
 
 /* ---- taking ---- */
 
-ls_status lsi_rows_finish(lsi_rows *rows, ls_error *err)
+ls_status lsi_batch_rows_finish(lsi_batch_rows *rows, ls_error *err)
 {
     const ls_status st = rows->spoilt ? lsi_fail_again(err, &rows->error) : LS_OK;
 
-    lsi_rows_clear(rows);
+    lsi_batch_rows_clear(rows);
     return st;
 }
 
-ls_status lsi_rows_take(lsi_rows *rows, ls_value **out, ls_error *err)
+ls_status lsi_batch_rows_take(lsi_batch_rows *rows, ls_value **out, ls_error *err)
 {
     ls_value **leaves = NULL;
     ls_status st = LS_OK;
@@ -358,12 +360,12 @@ ls_status lsi_rows_take(lsi_rows *rows, ls_value **out, ls_error *err)
         }
     }
     for (size_t i = 0; i < rows->ncolumns && st == LS_OK; i++) {
-        st = lsi_column_take(&rows->columns[i], &leaves[i], err);
+        st = lsi_batch_column_take(&rows->columns[i], &leaves[i], err);
     }
     if (st == LS_OK) {
         st = lsi_spec_pack(rows->spec, leaves, out, err);
     }
     lsi_value_release_all(leaves, rows->ncolumns);
-    lsi_rows_clear(rows);
+    lsi_batch_rows_clear(rows);
     return st;
 }

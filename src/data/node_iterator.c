@@ -111,7 +111,7 @@ static ls_status new_over_input(const lsi_iterator_ops *ops, size_t size, ls_dat
     if (st == LS_OK) {
         st = lsi_dataset_iterate_as(d->inputs[0],
                                     below ? lsi_lineage_below(it, 0) : it->lineage,
-                                    &((lsi_unary *)it)->input, err);
+                                    &((lsi_unary_iterator *)it)->input, err);
     }
     if (st == LS_OK) {
         *out = it;
@@ -122,21 +122,21 @@ static ls_status new_over_input(const lsi_iterator_ops *ops, size_t size, ls_dat
     return st;
 }
 
-ls_status lsi_unary_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
-                        lsi_iterator **out, ls_error *err)
+ls_status lsi_unary_iterator_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
+                                 lsi_iterator **out, ls_error *err)
 {
     return new_over_input(ops, size, d, false, out, err);
 }
 
-ls_status lsi_function_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
-                           lsi_iterator **out, ls_error *err)
+ls_status lsi_function_iterator_new(const lsi_iterator_ops *ops, size_t size,
+                                    ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
     return new_over_input(ops, size, d, true, out, err);
 }
 
-void lsi_unary_close(lsi_iterator *it)
+void lsi_unary_iterator_close(lsi_iterator *it)
 {
-    lsi_iterator_close(((lsi_unary *)it)->input);
+    lsi_iterator_close(((lsi_unary_iterator *)it)->input);
 }
 
 ls_status lsi_iterator_next(lsi_iterator *it, ls_value **out, ls_error *err)
@@ -144,7 +144,7 @@ ls_status lsi_iterator_next(lsi_iterator *it, ls_value **out, ls_error *err)
     return it->ops->next(it, out, err);
 }
 
-ls_status lsi_iterator_fill_by_next(lsi_iterator *it, lsi_rows *rows, int64_t want,
+ls_status lsi_iterator_fill_by_next(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
                                     int64_t *got, ls_error *err)
 {
     ls_status st = LS_OK;
@@ -155,7 +155,7 @@ ls_status lsi_iterator_fill_by_next(lsi_iterator *it, lsi_rows *rows, int64_t wa
 
         st = it->ops->next(it, &element, err);
         if (st == LS_OK) {
-            st = lsi_rows_add(rows, element, err);
+            st = lsi_batch_rows_add(rows, element, err);
             ls_value_release(element);
             *got += st == LS_OK;
         }
@@ -181,8 +181,8 @@ ls_status lsi_iterator_skip_by_next(lsi_iterator *it, int64_t n, int64_t *skippe
     return st;
 }
 
-ls_status lsi_iterator_fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
-                            ls_error *err)
+ls_status lsi_iterator_fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
+                            int64_t *got, ls_error *err)
 {
     *got = 0;
     return it->ops->fill != NULL ? it->ops->fill(it, rows, want, got, err)
@@ -198,7 +198,7 @@ ls_status lsi_iterator_skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_er
 
 /* ---- saving ---- */
 
-ls_status lsi_iterator_save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+ls_status lsi_iterator_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     const ls_status st = it->ops->save(it, w, err);
 
@@ -217,22 +217,22 @@ ls_status lsi_iterator_save(lsi_iterator *it, lsi_writer *w, ls_error *err)
     return LS_OK;
 }
 
-ls_status lsi_iterator_restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+ls_status lsi_iterator_restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     return it->ops->restore(it, r, err);
 }
 
-ls_status lsi_input_save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+ls_status lsi_input_iterator_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
-    lsi_write_bool(w, it != NULL);
+    lsi_state_write_bool(w, it != NULL);
     return it != NULL ? lsi_iterator_save(it, w, err) : LS_OK;
 }
 
-ls_status lsi_input_restore(lsi_iterator **it, uint64_t lineage, ls_dataset *d,
-                            lsi_reader *r, ls_error *err)
+ls_status lsi_input_iterator_restore(lsi_iterator **it, uint64_t lineage, ls_dataset *d,
+                                     lsi_state_reader *r, ls_error *err)
 {
     bool there = false;
-    ls_status st = lsi_read_bool(r, &there, err);
+    ls_status st = lsi_state_read_bool(r, &there, err);
 
     if (st == LS_OK && !there) {
         lsi_iterator_close(*it);
@@ -270,7 +270,7 @@ ls_status lsi_pipeline_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     return lsi_dataset_iterate_inside(d, 0, link_of(link_of(0, seed), pass), out, err);
 }
 
-ls_status lsi_pipeline_save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+ls_status lsi_pipeline_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     const ls_dataset *outside = stateful(it->dataset);
     const ls_external_state policy = it->dataset->options.external_state;
@@ -282,11 +282,12 @@ ls_status lsi_pipeline_save(lsi_iterator *it, lsi_writer *w, ls_error *err)
                 ls_dataset_kind(outside));
     }
     if (outside != NULL) {
-        (void)lsi_write_without(w, outside);
+        (void)lsi_state_write_without(w, outside);
     }
-    lsi_write_u64(w, lsi_dataset_fingerprint(it->dataset));
-    lsi_write_u64(w, it->lineage);
-    lsi_write_u64(w, atomic_load_explicit(&it->dataset->passes, memory_order_relaxed));
+    lsi_state_write_u64(w, lsi_dataset_fingerprint(it->dataset));
+    lsi_state_write_u64(w, it->lineage);
+    lsi_state_write_u64(w,
+                        atomic_load_explicit(&it->dataset->passes, memory_order_relaxed));
     return lsi_iterator_save(it, w, err);
 }
 
@@ -306,11 +307,11 @@ static ls_status remake(lsi_iterator **it, uint64_t lineage, ls_error *err)
     return st;
 }
 
-ls_status lsi_pipeline_restore(lsi_iterator **it, lsi_reader *r, ls_error *err)
+ls_status lsi_pipeline_restore(lsi_iterator **it, lsi_state_reader *r, ls_error *err)
 {
     uint64_t print = 0, lineage = 0, passes = 0;
     ls_dataset *d = (*it)->dataset;
-    ls_status st = lsi_read_u64(r, &print, err);
+    ls_status st = lsi_state_read_u64(r, &print, err);
 
     if (st != LS_OK) {
         return st;
@@ -322,9 +323,9 @@ ls_status lsi_pipeline_restore(lsi_iterator **it, lsi_reader *r, ls_error *err)
                         "dataset as it was built then",
                         ls_dataset_kind(d));
     }
-    st = lsi_read_u64(r, &lineage, err);
+    st = lsi_state_read_u64(r, &lineage, err);
     if (st == LS_OK) {
-        st = lsi_read_u64(r, &passes, err);
+        st = lsi_state_read_u64(r, &passes, err);
     }
     if (st == LS_OK) {
         st = remake(it, lineage, err);

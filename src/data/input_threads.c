@@ -16,7 +16,7 @@ struct work {
     void *arg;
 };
 
-struct pool {
+struct threads {
     lsi_mutex lock; // guards all of it; taken inside of an iterator's lock
     lsi_cond more;
     struct work *queue; // a ring
@@ -29,12 +29,12 @@ struct pool {
 /* The pool there is, and who uses it: made at the first submit, gone with the last. */
 static struct {
     lsi_mutex lock; // guards the rest; taken before a pool's own
-    struct pool *pool;
+    struct threads *threads;
     int users;
     atomic_int waiting; // of the queue, to be read without the lock
 } input = {LSI_MUTEX_INIT, NULL, 0, 0};
 
-int lsi_input_threads(void)
+int lsi_input_threads_count(void)
 {
     static atomic_int known; // the same number whoever finds it out
 
@@ -51,7 +51,7 @@ int lsi_input_threads(void)
  * Whoever starts a thread may be pinned, as a replica is, and threads are born where
  * their parent is. All cores of the process are the input's.
  */
-static void leave_core(void)
+static void use_all_cores(void)
 {
     const int n = lsi_affinity_unpinned(NULL, 0);
     int *cores =
@@ -69,11 +69,11 @@ static void leave_core(void)
     }
 }
 
-static void serve(void *arg)
+static void serve_queue(void *arg)
 {
-    struct pool *p = arg;
+    struct threads *p = arg;
 
-    leave_core();
+    use_all_cores();
     lsi_mutex_lock(&p->lock);
     for (;;) {
         struct work w;
@@ -97,9 +97,9 @@ static void serve(void *arg)
     lsi_mutex_unlock(&p->lock);
 }
 
-static struct pool *pool_create(void)
+static struct threads *create_threads(void)
 {
-    struct pool *p = lsi_alloc(1, sizeof *p);
+    struct threads *p = lsi_alloc(1, sizeof *p);
 
     if (p != NULL) {
         lsi_mutex_init(&p->lock);
@@ -108,7 +108,7 @@ static struct pool *pool_create(void)
     return p;
 }
 
-static void pool_release(struct pool *p)
+static void join_threads(struct threads *p)
 {
     if (p == NULL) {
         return;
@@ -126,28 +126,28 @@ static void pool_release(struct pool *p)
     lsi_free(p);
 }
 
-void lsi_input_use(void)
+void lsi_input_threads_use(void)
 {
     lsi_mutex_lock(&input.lock);
     input.users++;
     lsi_mutex_unlock(&input.lock);
 }
 
-void lsi_input_leave(void)
+void lsi_input_threads_leave(void)
 {
-    struct pool *last = NULL;
+    struct threads *last = NULL;
 
     lsi_mutex_lock(&input.lock);
     LSI_ASSERT(input.users > 0);
     if (--input.users == 0) {
-        last = input.pool;
-        input.pool = NULL;
+        last = input.threads;
+        input.threads = NULL;
     }
     lsi_mutex_unlock(&input.lock);
-    pool_release(last);
+    join_threads(last);
 }
 
-static bool push(struct pool *p, struct work w)
+static bool push_work(struct threads *p, struct work w)
 {
     if (p->count == p->room) {
         const size_t room = LSI_MAX(16, 2 * p->room);
@@ -171,36 +171,36 @@ static bool push(struct pool *p, struct work w)
 }
 
 /* One thread more, if those that sleep are too few for what waits. */
-static void recruit(struct pool *p)
+static void start_thread(struct threads *p)
 {
-    if ((size_t)p->idle >= p->count || p->started >= lsi_input_threads()) {
+    if ((size_t)p->idle >= p->count || p->started >= lsi_input_threads_count()) {
         return;
     }
-    if (lsi_thread_start(&p->threads[p->started], serve, p, NULL, "ls-input-%d",
+    if (lsi_thread_start(&p->threads[p->started], serve_queue, p, NULL, "ls-input-%d",
                          p->started) == LS_OK) {
         p->started++;
     }
 }
 
-bool lsi_input_submit(void (*fn)(void *arg), void *arg)
+bool lsi_input_threads_submit(void (*fn)(void *arg), void *arg)
 {
-    struct pool *p = NULL;
+    struct threads *p = NULL;
     bool taken = false;
 
     lsi_mutex_lock(&input.lock);
     LSI_ASSERT(input.users > 0);
-    if (input.pool == NULL) {
-        input.pool = pool_create();
+    if (input.threads == NULL) {
+        input.threads = create_threads();
     }
-    p = input.pool; // it stays: whoever submits is one of its users
+    p = input.threads; // it stays: whoever submits is one of its users
     lsi_mutex_unlock(&input.lock);
     if (p == NULL) {
         return false;
     }
     lsi_mutex_lock(&p->lock);
-    taken = push(p, (struct work){fn, arg});
+    taken = push_work(p, (struct work){fn, arg});
     if (taken) {
-        recruit(p);
+        start_thread(p);
         if (p->started == 0) { // the system has no thread to give
             p->count--;
             atomic_fetch_sub(&input.waiting, 1);
@@ -214,7 +214,7 @@ bool lsi_input_submit(void (*fn)(void *arg), void *arg)
 }
 
 /* Takes the i-th piece of work out of the ring. */
-static void drop(struct pool *p, size_t i)
+static void drop_work(struct threads *p, size_t i)
 {
     for (; i + 1 < p->count; i++) {
         p->queue[(p->first + i) % p->room] = p->queue[(p->first + i + 1) % p->room];
@@ -223,13 +223,13 @@ static void drop(struct pool *p, size_t i)
     atomic_fetch_sub(&input.waiting, 1);
 }
 
-bool lsi_input_cancel(void (*fn)(void *arg), void *arg)
+bool lsi_input_threads_cancel(void (*fn)(void *arg), void *arg)
 {
-    struct pool *p = NULL;
+    struct threads *p = NULL;
     bool found = false;
 
     lsi_mutex_lock(&input.lock);
-    p = input.pool;
+    p = input.threads;
     lsi_mutex_unlock(&input.lock);
     if (p == NULL) {
         return false;
@@ -239,7 +239,7 @@ bool lsi_input_cancel(void (*fn)(void *arg), void *arg)
         const struct work *w = &p->queue[(p->first + i) % p->room];
 
         if (w->fn == fn && w->arg == arg) {
-            drop(p, i);
+            drop_work(p, i);
             found = true;
         }
     }
@@ -247,7 +247,7 @@ bool lsi_input_cancel(void (*fn)(void *arg), void *arg)
     return found;
 }
 
-bool lsi_input_pressed(void)
+bool lsi_input_threads_backlog(void)
 {
     return atomic_load_explicit(&input.waiting, memory_order_relaxed) > 0;
 }

@@ -23,7 +23,7 @@ ls_status lsi_state_damaged(ls_error *err, const char *what)
 
 /* ---- writing ---- */
 
-static uint8_t *reserve(lsi_writer *w, size_t n)
+static uint8_t *reserve(lsi_state_writer *w, size_t n)
 {
     size_t need = 0;
 
@@ -47,7 +47,7 @@ static uint8_t *reserve(lsi_writer *w, size_t n)
     return at;
 }
 
-static void put(lsi_writer *w, const void *p, size_t n)
+static void put(lsi_state_writer *w, const void *p, size_t n)
 {
     uint8_t *at = reserve(w, n);
 
@@ -56,36 +56,36 @@ static void put(lsi_writer *w, const void *p, size_t n)
     }
 }
 
-void lsi_write_u64(lsi_writer *w, uint64_t x)
+void lsi_state_write_u64(lsi_state_writer *w, uint64_t x)
 {
     put(w, &x, sizeof x);
 }
 
-void lsi_write_bool(lsi_writer *w, bool x)
+void lsi_state_write_bool(lsi_state_writer *w, bool x)
 {
-    lsi_write_u64(w, x ? 1 : 0);
+    lsi_state_write_u64(w, x ? 1 : 0);
 }
 
-void lsi_write_bytes(lsi_writer *w, const void *p, size_t n)
+void lsi_state_write_bytes(lsi_state_writer *w, const void *p, size_t n)
 {
-    lsi_write_u64(w, n);
+    lsi_state_write_u64(w, n);
     put(w, p, n);
 }
 
-void lsi_write_failure(lsi_writer *w, const ls_error *err)
+void lsi_state_write_failure(lsi_state_writer *w, const ls_error *err)
 {
-    lsi_write_u64(w, (uint64_t)err->code);
-    lsi_write_u64(w, (uint64_t)err->kind);
-    lsi_write_bytes(w, err->message, strlen(err->message));
+    lsi_state_write_u64(w, (uint64_t)err->code);
+    lsi_state_write_u64(w, (uint64_t)err->kind);
+    lsi_state_write_bytes(w, err->message, strlen(err->message));
 }
 
-void lsi_writer_clear(lsi_writer *w)
+void lsi_state_writer_clear(lsi_state_writer *w)
 {
     lsi_free(w->bytes);
-    *w = (lsi_writer){.lenient = w->lenient};
+    *w = (lsi_state_writer){.lenient = w->lenient};
 }
 
-bool lsi_write_without(lsi_writer *w, const ls_dataset *d)
+bool lsi_state_write_without(lsi_state_writer *w, const ls_dataset *d)
 {
     if (!w->lenient && w->obstacle == NULL) {
         w->obstacle = ls_dataset_kind(d);
@@ -93,21 +93,21 @@ bool lsi_write_without(lsi_writer *w, const ls_dataset *d)
     return w->lenient;
 }
 
-static void write_tensor(lsi_writer *w, const ls_tensor *t)
+static void write_tensor(lsi_state_writer *w, const ls_tensor *t)
 {
     const ls_shape shape = ls_tensor_shape(t);
     const size_t bytes = ls_tensor_bytes(t);
     const ls_string *strings = ls_tensor_data(t);
     uint8_t *at = NULL;
 
-    lsi_write_u64(w, (uint64_t)ls_tensor_dtype(t));
-    lsi_write_u64(w, (uint64_t)shape.ndim);
+    lsi_state_write_u64(w, (uint64_t)ls_tensor_dtype(t));
+    lsi_state_write_u64(w, (uint64_t)shape.ndim);
     for (int i = 0; i < shape.ndim; i++) {
-        lsi_write_u64(w, (uint64_t)shape.dims[i]);
+        lsi_state_write_u64(w, (uint64_t)shape.dims[i]);
     }
     if (ls_tensor_dtype(t) == LS_STRING) {
         for (int64_t i = 0; i < ls_tensor_count(t); i++) {
-            lsi_write_bytes(w, strings[i].ptr, strings[i].len);
+            lsi_state_write_bytes(w, strings[i].ptr, strings[i].len);
         }
     } else if ((at = reserve(w, bytes)) != NULL) {
         if (ls_tensor_read(t, at, bytes, NULL) != LS_OK) {
@@ -116,10 +116,10 @@ static void write_tensor(lsi_writer *w, const ls_tensor *t)
     }
 }
 
-static void write_dataset(lsi_writer *w, const ls_dataset *d)
+static void write_dataset(lsi_state_writer *w, const ls_dataset *d)
 {
     size_t n = 0;
-    ls_value *const *elements = lsi_dataset_kept(d, &n);
+    ls_value *const *elements = lsi_dataset_elements(d, &n);
 
     if (elements == NULL) {
         if (w->obstacle == NULL) {
@@ -127,35 +127,35 @@ static void write_dataset(lsi_writer *w, const ls_dataset *d)
         }
         return;
     }
-    lsi_write_u64(w, n);
+    lsi_state_write_u64(w, n);
     for (size_t i = 0; i < n; i++) {
-        lsi_write_value(w, elements[i]);
+        lsi_state_write_value(w, elements[i]);
     }
 }
 
-static void write_items(lsi_writer *w, const ls_value *v)
+static void write_items(lsi_state_writer *w, const ls_value *v)
 {
     const char *type = ls_value_type_name(v);
 
     if (type != NULL) {
-        lsi_write_bytes(w, type, strlen(type));
+        lsi_state_write_bytes(w, type, strlen(type));
     }
-    lsi_write_u64(w, ls_value_size(v));
+    lsi_state_write_u64(w, ls_value_size(v));
     for (size_t i = 0; i < ls_value_size(v); i++) {
         const char *key = ls_value_key(v, i);
 
         if (key != NULL) {
-            lsi_write_bytes(w, key, strlen(key));
+            lsi_state_write_bytes(w, key, strlen(key));
         }
-        lsi_write_value(w, ls_value_child(v, i));
+        lsi_state_write_value(w, ls_value_child(v, i));
     }
 }
 
-void lsi_write_value(lsi_writer *w, const ls_value *v)
+void lsi_state_write_value(lsi_state_writer *w, const ls_value *v)
 {
     const ls_value_kind kind = ls_value_kind_of(v);
 
-    lsi_write_u64(w, (uint64_t)kind);
+    lsi_state_write_u64(w, (uint64_t)kind);
     switch (kind) {
     case LS_VALUE_TENSOR:
         write_tensor(w, ls_value_as_tensor(v));
@@ -176,7 +176,7 @@ void lsi_write_value(lsi_writer *w, const ls_value *v)
 
 /* ---- reading ---- */
 
-ls_status lsi_read_u64(lsi_reader *r, uint64_t *x, ls_error *err)
+ls_status lsi_state_read_u64(lsi_state_reader *r, uint64_t *x, ls_error *err)
 {
     if (r->size - r->at < sizeof *x) {
         return lsi_state_damaged(err, "it ends too early");
@@ -186,10 +186,11 @@ ls_status lsi_read_u64(lsi_reader *r, uint64_t *x, ls_error *err)
     return LS_OK;
 }
 
-ls_status lsi_read_count(lsi_reader *r, uint64_t max, uint64_t *x, ls_error *err)
+ls_status lsi_state_read_count(lsi_state_reader *r, uint64_t max, uint64_t *x,
+                               ls_error *err)
 {
     uint64_t n = 0;
-    const ls_status st = lsi_read_u64(r, &n, err);
+    const ls_status st = lsi_state_read_u64(r, &n, err);
 
     if (st == LS_OK && n > max) {
         return lsi_state_damaged(err, "a number is larger than it can be");
@@ -200,19 +201,20 @@ ls_status lsi_read_count(lsi_reader *r, uint64_t max, uint64_t *x, ls_error *err
     return st;
 }
 
-ls_status lsi_read_bool(lsi_reader *r, bool *x, ls_error *err)
+ls_status lsi_state_read_bool(lsi_state_reader *r, bool *x, ls_error *err)
 {
     uint64_t n = 0;
-    const ls_status st = lsi_read_count(r, 1, &n, err);
+    const ls_status st = lsi_state_read_count(r, 1, &n, err);
 
     *x = n == 1;
     return st;
 }
 
-ls_status lsi_read_bytes(lsi_reader *r, const void **p, size_t *n, ls_error *err)
+ls_status lsi_state_read_bytes(lsi_state_reader *r, const void **p, size_t *n,
+                               ls_error *err)
 {
     uint64_t length = 0;
-    const ls_status st = lsi_read_u64(r, &length, err);
+    const ls_status st = lsi_state_read_u64(r, &length, err);
 
     if (st != LS_OK) {
         return st;
@@ -226,18 +228,18 @@ ls_status lsi_read_bytes(lsi_reader *r, const void **p, size_t *n, ls_error *err
     return LS_OK;
 }
 
-ls_status lsi_read_failure(lsi_reader *r, ls_error *x, ls_error *err)
+ls_status lsi_state_read_failure(lsi_state_reader *r, ls_error *x, ls_error *err)
 {
     uint64_t code = 0, kind = 0;
     const void *text = NULL;
     size_t n = 0;
-    ls_status st = lsi_read_count(r, LS_UNAUTHENTICATED, &code, err);
+    ls_status st = lsi_state_read_count(r, LS_UNAUTHENTICATED, &code, err);
 
     if (st == LS_OK) {
-        st = lsi_read_count(r, LS_KIND_RUNTIME, &kind, err);
+        st = lsi_state_read_count(r, LS_KIND_RUNTIME, &kind, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_bytes(r, &text, &n, err);
+        st = lsi_state_read_bytes(r, &text, &n, err);
     }
     if (st == LS_OK) {
         *x = (ls_error)LS_ERROR_INIT;
@@ -251,11 +253,11 @@ ls_status lsi_read_failure(lsi_reader *r, ls_error *x, ls_error *err)
 }
 
 /* A name in the state as a string of C, to be freed. */
-static ls_status read_name(lsi_reader *r, char **out, ls_error *err)
+static ls_status read_name(lsi_state_reader *r, char **out, ls_error *err)
 {
     const void *text = NULL;
     size_t n = 0;
-    const ls_status st = lsi_read_bytes(r, &text, &n, err);
+    const ls_status st = lsi_state_read_bytes(r, &text, &n, err);
 
     if (st != LS_OK) {
         return st;
@@ -268,7 +270,7 @@ static ls_status read_name(lsi_reader *r, char **out, ls_error *err)
     return LS_OK;
 }
 
-static ls_status read_strings(lsi_reader *r, const ls_shape *shape, ls_tensor **out,
+static ls_status read_strings(lsi_state_reader *r, const ls_shape *shape, ls_tensor **out,
                               ls_error *err)
 {
     const size_t n = (size_t)ls_shape_count(shape);
@@ -285,7 +287,7 @@ static ls_status read_strings(lsi_reader *r, const ls_shape *shape, ls_tensor **
     for (size_t i = 0; i < n && st == LS_OK; i++) {
         const void *text = NULL;
 
-        st = lsi_read_bytes(r, &text, &strings[i].len, err);
+        st = lsi_state_read_bytes(r, &text, &strings[i].len, err);
         strings[i].ptr = text;
     }
     if (st == LS_OK) {
@@ -295,21 +297,21 @@ static ls_status read_strings(lsi_reader *r, const ls_shape *shape, ls_tensor **
     return st;
 }
 
-static ls_status read_shape(lsi_reader *r, ls_dtype *dtype, ls_shape *shape,
+static ls_status read_shape(lsi_state_reader *r, ls_dtype *dtype, ls_shape *shape,
                             size_t *bytes, ls_error *err)
 {
     uint64_t number = 0, ndim = 0;
     int64_t count = 0;
-    ls_status st = lsi_read_count(r, UINT8_MAX, &number, err);
+    ls_status st = lsi_state_read_count(r, UINT8_MAX, &number, err);
 
     if (st == LS_OK) {
-        st = lsi_read_count(r, LS_MAX_DIMS, &ndim, err);
+        st = lsi_state_read_count(r, LS_MAX_DIMS, &ndim, err);
     }
     *shape = (ls_shape){.ndim = (int)ndim};
     for (uint64_t i = 0; i < ndim && st == LS_OK; i++) {
         uint64_t dim = 0;
 
-        st = lsi_read_count(r, INT64_MAX, &dim, err);
+        st = lsi_state_read_count(r, INT64_MAX, &dim, err);
         shape->dims[i] = (int64_t)dim;
     }
     if (st != LS_OK) {
@@ -322,7 +324,7 @@ static ls_status read_shape(lsi_reader *r, ls_dtype *dtype, ls_shape *shape,
     return LS_OK;
 }
 
-static ls_status read_tensor(lsi_reader *r, ls_value **v, ls_error *err)
+static ls_status read_tensor(lsi_state_reader *r, ls_value **v, ls_error *err)
 {
     ls_dtype dtype = LS_F32;
     ls_shape shape = {0};
@@ -348,14 +350,14 @@ static ls_status read_tensor(lsi_reader *r, ls_value **v, ls_error *err)
     return st;
 }
 
-static ls_status read_at(lsi_reader *r, int depth, ls_value **v, ls_error *err);
+static ls_status read_at(lsi_state_reader *r, int depth, ls_value **v, ls_error *err);
 
 /* Items of a structure, or the elements of a window: each takes eight bytes at least. */
-static ls_status read_many(lsi_reader *r, int depth, bool named, ls_value ***items,
+static ls_status read_many(lsi_state_reader *r, int depth, bool named, ls_value ***items,
                            char ***keys, size_t *n, ls_error *err)
 {
     uint64_t count = 0;
-    ls_status st = lsi_read_count(r, (r->size - r->at) / sizeof count, &count, err);
+    ls_status st = lsi_state_read_count(r, (r->size - r->at) / sizeof count, &count, err);
 
     if (st != LS_OK) {
         return st;
@@ -386,7 +388,7 @@ static ls_status keep_window(ls_value *const *items, size_t n, ls_value **v,
         n > 0 ? lsi_spec_of(items[0], &spec, err) : lsi_spec_unknown(&spec, err);
 
     if (st == LS_OK) {
-        d = lsi_dataset_keep(items, n, spec);
+        d = lsi_dataset_of_elements(items, n, spec);
         st = d != NULL ? ls_value_dataset(d, v, err)
                        : lsi_fail_memory(err, "a window", n * sizeof(ls_value *));
     }
@@ -395,8 +397,8 @@ static ls_status keep_window(ls_value *const *items, size_t n, ls_value **v,
     return st;
 }
 
-static ls_status read_items(lsi_reader *r, int depth, ls_value_kind kind, ls_value **v,
-                            ls_error *err)
+static ls_status read_items(lsi_state_reader *r, int depth, ls_value_kind kind,
+                            ls_value **v, ls_error *err)
 {
     ls_value **items = NULL;
     char **keys = NULL, *type = NULL;
@@ -435,10 +437,10 @@ static ls_status read_items(lsi_reader *r, int depth, ls_value_kind kind, ls_val
     return st;
 }
 
-static ls_status read_at(lsi_reader *r, int depth, ls_value **v, ls_error *err)
+static ls_status read_at(lsi_state_reader *r, int depth, ls_value **v, ls_error *err)
 {
     uint64_t kind = 0;
-    const ls_status st = lsi_read_u64(r, &kind, err);
+    const ls_status st = lsi_state_read_u64(r, &kind, err);
 
     if (st != LS_OK) {
         return st;
@@ -460,13 +462,13 @@ static ls_status read_at(lsi_reader *r, int depth, ls_value **v, ls_error *err)
     }
 }
 
-ls_status lsi_read_value(lsi_reader *r, ls_value **v, ls_error *err)
+ls_status lsi_state_read_value(lsi_state_reader *r, ls_value **v, ls_error *err)
 {
     return read_at(r, 0, v, err);
 }
 
-ls_status lsi_read_element(lsi_reader *r, const ls_spec *spec, ls_value **v,
-                           ls_error *err)
+ls_status lsi_state_read_element(lsi_state_reader *r, const ls_spec *spec, ls_value **v,
+                                 ls_error *err)
 {
     ls_value *read = NULL;
     ls_status st = read_at(r, 0, &read, err);

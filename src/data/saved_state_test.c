@@ -335,7 +335,7 @@ LST_TEST(a_hostile_state_fails_or_gives_a_position_but_breaks_nothing)
     for (size_t p = 0; p < LSI_COUNT_OF(pipelines); p++) {
         ls_dataset *d = pipelines[p]();
         lsi_iterator *it = NULL;
-        lsi_writer w = {0};
+        lsi_state_writer w = {0};
 
         LST_OK(lsi_dataset_iterate(d, &it, NULL));
         for (int i = 0; i < 2; i++) {
@@ -348,7 +348,7 @@ LST_TEST(a_hostile_state_fails_or_gives_a_position_but_breaks_nothing)
         LST_OK(lsi_iterator_save(it, &w, NULL));
         for (size_t i = 0; i < w.size * LSI_COUNT_OF(turns); i++) {
             const size_t at = i / LSI_COUNT_OF(turns);
-            lsi_reader r = {w.bytes, w.size, 0};
+            lsi_state_reader r = {w.bytes, w.size, 0};
             const uint8_t turn = turns[i % LSI_COUNT_OF(turns)];
 
             w.bytes[at] ^= turn;
@@ -359,7 +359,7 @@ LST_TEST(a_hostile_state_fails_or_gives_a_position_but_breaks_nothing)
             poke(it);
         }
         lsi_iterator_close(it);
-        lsi_writer_clear(&w);
+        lsi_state_writer_clear(&w);
         ls_dataset_release(d);
     }
 }

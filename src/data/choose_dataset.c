@@ -162,34 +162,34 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return LS_OUT_OF_RANGE;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     const struct choose *c = (const struct choose *)it;
     ls_status st = LS_OK;
 
-    lsi_write_bool(w, c->ended);
-    lsi_write_u64(w, c->seeds.a);
-    lsi_write_u64(w, c->seeds.b);
-    lsi_write_u64(w, c->draw.draws);
+    lsi_state_write_bool(w, c->ended);
+    lsi_state_write_u64(w, c->seeds.a);
+    lsi_state_write_u64(w, c->seeds.b);
+    lsi_state_write_u64(w, c->draw.draws);
     for (int i = 0; i < it->dataset->ninputs && st == LS_OK; i++) {
-        lsi_write_bool(w, c->over[i]);
+        lsi_state_write_bool(w, c->over[i]);
         st = lsi_iterator_save(c->inputs[i], w, err);
     }
     return st;
 }
 
 /* The pair in use and how far it is; later passes draw from it as well. */
-static ls_status restore_draws(struct choose *c, lsi_reader *r, ls_error *err)
+static ls_status restore_draws(struct choose *c, lsi_state_reader *r, ls_error *err)
 {
     struct choose_node *node = (struct choose_node *)c->base.dataset;
     uint64_t draws = 0;
-    ls_status st = lsi_read_u64(r, &c->seeds.a, err);
+    ls_status st = lsi_state_read_u64(r, &c->seeds.a, err);
 
     if (st == LS_OK) {
-        st = lsi_read_u64(r, &c->seeds.b, err);
+        st = lsi_state_read_u64(r, &c->seeds.b, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_u64(r, &draws, err);
+        st = lsi_state_read_u64(r, &draws, err);
     }
     if (st == LS_OK) {
         lsi_draws_init(&c->draw, c->seeds);
@@ -201,17 +201,17 @@ static ls_status restore_draws(struct choose *c, lsi_reader *r, ls_error *err)
     return st;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct choose *c = (struct choose *)it;
-    ls_status st = lsi_read_bool(r, &c->ended, err);
+    ls_status st = lsi_state_read_bool(r, &c->ended, err);
 
     if (st == LS_OK) {
         st = restore_draws(c, r, err);
     }
     c->live = 0;
     for (int i = 0; i < it->dataset->ninputs && st == LS_OK; i++) {
-        st = lsi_read_bool(r, &c->over[i], err);
+        st = lsi_state_read_bool(r, &c->over[i], err);
         c->live += i < c->node->n && !c->over[i];
         if (st == LS_OK) {
             st = lsi_iterator_restore(c->inputs[i], r, err);
@@ -328,7 +328,7 @@ static ls_dataset *build(const lsi_dataset_ops *ops, ls_dataset *const *inputs,
     }
     node->n = n;
     node->stop = stop;
-    lsi_dataset_note(made, stop);
+    lsi_dataset_mix_parameter(made, stop);
     for (int i = 0; i < n; i++) {
         if (made->inputs[i]->cardinality == LS_INFINITE) {
             cardinality = LS_INFINITE;
@@ -409,7 +409,7 @@ static ls_dataset *build_sample(ls_dataset *const *inputs, const double *weights
 
         node->weights[i] = weights[i];
         memcpy(&bits, &weights[i], sizeof bits);
-        lsi_dataset_note(made, bits);
+        lsi_dataset_mix_parameter(made, bits);
     }
     return made;
 }

@@ -8,31 +8,49 @@ struct options {
     ls_data_options own;
 };
 
+void lsi_data_options_merge(ls_data_options *into, const ls_data_options *more)
+{
+    const ls_data_options no_options = LS_DATA_OPTIONS_INIT;
+
+    if (more->auto_shard != no_options.auto_shard) {
+        into->auto_shard = more->auto_shard;
+    }
+    if (more->external_state != no_options.external_state) {
+        into->external_state = more->external_state;
+    }
+    if (more->unordered != no_options.unordered) {
+        into->unordered = more->unordered;
+    }
+    if (more->threads != no_options.threads) {
+        into->threads = more->threads;
+    }
+}
+
 /* It has an iterator of its own because saving asks the last node for the options. */
 static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
 {
-    return lsi_iterator_next(((lsi_unary *)it)->input, out, err);
+    return lsi_iterator_next(((lsi_unary_iterator *)it)->input, out, err);
 }
 
-static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
+static ls_status fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int64_t *got,
                       ls_error *err)
 {
-    return lsi_iterator_fill(((lsi_unary *)it)->input, rows, want, got, err);
+    return lsi_iterator_fill(((lsi_unary_iterator *)it)->input, rows, want, got, err);
 }
 
 static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
 {
-    return lsi_iterator_skip(((lsi_unary *)it)->input, n, skipped, err);
+    return lsi_iterator_skip(((lsi_unary_iterator *)it)->input, n, skipped, err);
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
-    return lsi_iterator_save(((lsi_unary *)it)->input, w, err);
+    return lsi_iterator_save(((lsi_unary_iterator *)it)->input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
-    return lsi_iterator_restore(((lsi_unary *)it)->input, r, err);
+    return lsi_iterator_restore(((lsi_unary_iterator *)it)->input, r, err);
 }
 
 static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
@@ -42,9 +60,9 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
                                          .skip = skip,
                                          .save = save,
                                          .restore = restore,
-                                         .close = lsi_unary_close};
+                                         .close = lsi_unary_iterator_close};
 
-    return lsi_unary_new(&ops, sizeof(lsi_unary), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(lsi_unary_iterator), d, out, err);
 }
 
 static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
@@ -81,6 +99,6 @@ ls_dataset *ls_dataset_with_options(ls_dataset *d, const ls_data_options *opts)
                                 (int)node->own.auto_shard, (int)node->own.external_state,
                                 node->own.threads);
     }
-    lsi_options_merge(&made->options, &node->own);
+    lsi_data_options_merge(&made->options, &node->own);
     return lsi_dataset_done(made, LS_OK, ls_spec_retain(d->spec), d->cardinality, NULL);
 }

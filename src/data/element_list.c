@@ -1,5 +1,5 @@
 /* Elements in blocks: filling them, and finding an element again. */
-#include "data/shelf.h"
+#include "data/element_list.h"
 
 #include <string.h>
 
@@ -16,13 +16,13 @@ struct block {
     bool batch;
 };
 
-struct lsi_shelf {
+struct lsi_element_list {
     atomic_int refs;
     ls_spec *spec;
-    size_t bytes;      // of an element; 0: they are not small, or their size is not known
-    size_t n;          // elements, those in `open` included
-    lsi_rows *open;    // a block that is being filled; NULL: none
-    int64_t open_rows; // that it has room for
+    size_t bytes; // of an element; 0: they are not small, or their size is not known
+    size_t n;     // elements, those in `open` included
+    lsi_batch_rows *open; // a block that is being filled; NULL: none
+    int64_t open_rows;    // that it has room for
     struct block *blocks;
     size_t nblocks, room;
 };
@@ -55,9 +55,10 @@ static size_t small_bytes(const ls_spec *s)
     return sum;
 }
 
-ls_status lsi_shelf_create(const ls_spec *element, lsi_shelf **out, ls_error *err)
+ls_status lsi_element_list_create(const ls_spec *element, lsi_element_list **out,
+                                  ls_error *err)
 {
-    lsi_shelf *s = lsi_alloc(1, sizeof *s);
+    lsi_element_list *s = lsi_alloc(1, sizeof *s);
 
     if (s == NULL) {
         return lsi_fail_memory(err, "a cache", sizeof *s);
@@ -70,7 +71,7 @@ ls_status lsi_shelf_create(const ls_spec *element, lsi_shelf **out, ls_error *er
     return LS_OK;
 }
 
-lsi_shelf *lsi_shelf_retain(lsi_shelf *s)
+lsi_element_list *lsi_element_list_retain(lsi_element_list *s)
 {
     if (s != NULL) {
         (void)atomic_fetch_add(&s->refs, 1);
@@ -78,7 +79,7 @@ lsi_shelf *lsi_shelf_retain(lsi_shelf *s)
     return s;
 }
 
-void lsi_shelf_release(lsi_shelf *s)
+void lsi_element_list_release(lsi_element_list *s)
 {
     if (s == NULL || atomic_fetch_sub(&s->refs, 1) != 1) {
         return;
@@ -87,12 +88,12 @@ void lsi_shelf_release(lsi_shelf *s)
         ls_value_release(s->blocks[i].value);
     }
     lsi_free(s->blocks);
-    lsi_rows_release(s->open);
+    lsi_batch_rows_release(s->open);
     ls_spec_release(s->spec);
     lsi_free(s);
 }
 
-size_t lsi_shelf_count(const lsi_shelf *s)
+size_t lsi_element_list_count(const lsi_element_list *s)
 {
     return s->n;
 }
@@ -120,7 +121,7 @@ static bool is_like(const ls_spec *s, const ls_value *v)
 }
 
 /* Room for one more block. */
-static ls_status reserve(lsi_shelf *s, ls_error *err)
+static ls_status reserve(lsi_element_list *s, ls_error *err)
 {
     if (s->nblocks == s->room) {
         const size_t room = LSI_MAX(64, 2 * s->room);
@@ -135,7 +136,7 @@ static ls_status reserve(lsi_shelf *s, ls_error *err)
     return LS_OK;
 }
 
-ls_status lsi_shelf_seal(lsi_shelf *s, ls_error *err)
+ls_status lsi_element_list_seal(lsi_element_list *s, ls_error *err)
 {
     ls_value *batch = NULL;
     ls_status st = LS_OK;
@@ -145,51 +146,51 @@ ls_status lsi_shelf_seal(lsi_shelf *s, ls_error *err)
     }
     st = reserve(s, err);
     if (st == LS_OK) {
-        st = lsi_rows_take(s->open, &batch, err);
+        st = lsi_batch_rows_take(s->open, &batch, err);
         if (st == LS_OK) {
             s->blocks[s->nblocks++] = (struct block){batch, s->n, true};
         } else { // its elements are lost
             s->n = s->nblocks > 0 ? s->blocks[s->nblocks - 1].end : 0;
         }
-        lsi_rows_release(s->open);
+        lsi_batch_rows_release(s->open);
         s->open = NULL;
     }
     return st;
 }
 
 /* The first blocks are small, for a cache of a few elements. */
-static ls_status open_block(lsi_shelf *s, ls_error *err)
+static ls_status open_block(lsi_element_list *s, ls_error *err)
 {
     const size_t most = LSI_MAX(BLOCK_BYTES / s->bytes, FEWEST);
 
     s->open_rows = (int64_t)LSI_MIN(LSI_MAX(s->n, FEWEST), most);
-    return lsi_rows_create(s->spec, s->open_rows, &s->open, err);
+    return lsi_batch_rows_create(s->spec, s->open_rows, &s->open, err);
 }
 
-static ls_status add_row(lsi_shelf *s, const ls_value *element, ls_error *err)
+static ls_status add_row(lsi_element_list *s, const ls_value *element, ls_error *err)
 {
     ls_status st = s->open == NULL ? open_block(s, err) : LS_OK;
 
     if (st == LS_OK) {
-        st = lsi_rows_add(s->open, element, err);
+        st = lsi_batch_rows_add(s->open, element, err);
     }
     if (st == LS_OK) {
         s->n++;
-        if (lsi_rows_count(s->open) == s->open_rows) {
-            st = lsi_shelf_seal(s, err);
+        if (lsi_batch_rows_count(s->open) == s->open_rows) {
+            st = lsi_element_list_seal(s, err);
         }
     }
     return st;
 }
 
-ls_status lsi_shelf_add(lsi_shelf *s, ls_value *element, ls_error *err)
+ls_status lsi_element_list_add(lsi_element_list *s, ls_value *element, ls_error *err)
 {
     ls_status st;
 
     if (s->bytes > 0 && is_like(s->spec, element)) {
         return add_row(s, element, err);
     }
-    st = lsi_shelf_seal(s, err);
+    st = lsi_element_list_seal(s, err);
     if (st == LS_OK) {
         st = reserve(s, err);
     }
@@ -203,7 +204,8 @@ ls_status lsi_shelf_add(lsi_shelf *s, ls_value *element, ls_error *err)
 /* ---- reading ---- */
 
 /* The block of element `i`: the one at *near, the next one, or any. */
-static const struct block *find(const lsi_shelf *s, size_t i, size_t *near, size_t *row)
+static const struct block *find(const lsi_element_list *s, size_t i, size_t *near,
+                                size_t *row)
 {
     size_t at = LSI_MIN(*near, s->nblocks - 1);
 
@@ -229,8 +231,8 @@ static const struct block *find(const lsi_shelf *s, size_t i, size_t *near, size
     return &s->blocks[at];
 }
 
-ls_status lsi_shelf_get(const lsi_shelf *s, size_t i, size_t *near, ls_value **out,
-                        ls_error *err)
+ls_status lsi_element_list_get(const lsi_element_list *s, size_t i, size_t *near,
+                               ls_value **out, ls_error *err)
 {
     size_t row = 0;
     const struct block *b = find(s, i, near, &row);
@@ -242,8 +244,8 @@ ls_status lsi_shelf_get(const lsi_shelf *s, size_t i, size_t *near, ls_value **o
     return LS_OK;
 }
 
-ls_status lsi_shelf_rows(const lsi_shelf *s, size_t i, size_t n, size_t *near,
-                         lsi_rows *rows, ls_error *err)
+ls_status lsi_element_list_rows(const lsi_element_list *s, size_t i, size_t n,
+                                size_t *near, lsi_batch_rows *rows, ls_error *err)
 {
     ls_status st = LS_OK;
 
@@ -252,9 +254,9 @@ ls_status lsi_shelf_rows(const lsi_shelf *s, size_t i, size_t n, size_t *near,
         const struct block *b = find(s, i + done, near, &row);
 
         some = LSI_MIN(n - done, b->end - (i + done));
-        st = b->batch ? lsi_rows_add_rows(rows, b->value, (int64_t)row,
-                                          (int64_t)(row + some), err)
-                      : lsi_rows_add(rows, b->value, err);
+        st = b->batch ? lsi_batch_rows_add_rows(rows, b->value, (int64_t)row,
+                                                (int64_t)(row + some), err)
+                      : lsi_batch_rows_add(rows, b->value, err);
     }
     return st;
 }

@@ -4,7 +4,7 @@
  * write and read them, for they are far from any cache by then. A chunk that is empty
  * goes back to the device, so that strings of other sizes can have its memory.
  */
-#include "data/store.h"
+#include "data/string_pool.h"
 
 #include "data/file/stream.h"
 #include "os/thread.h"
@@ -37,7 +37,7 @@ struct place {
     struct chunk *chunk;
 };
 
-struct lsi_store {
+struct lsi_string_pool {
     atomic_int refs;
     ls_device *device;
     atomic_size_t bytes; // of all chunks; also read without the lock
@@ -47,16 +47,16 @@ struct lsi_store {
     size_t n, room;
 };
 
-ls_status lsi_store_create(lsi_store **out, ls_error *err)
+ls_status lsi_string_pool_create(lsi_string_pool **out, ls_error *err)
 {
-    lsi_store *s = lsi_alloc(1, sizeof *s);
+    lsi_string_pool *s = lsi_alloc(1, sizeof *s);
 
     if (s != NULL) {
         s->device = lsi_input_device();
     }
     if (s == NULL || s->device == NULL) {
         lsi_free(s);
-        return lsi_fail_memory(err, "a store of strings", sizeof *s);
+        return lsi_fail_memory(err, "a pool of strings", sizeof *s);
     }
     atomic_init(&s->refs, 1);
     atomic_init(&s->bytes, 0);
@@ -65,18 +65,18 @@ ls_status lsi_store_create(lsi_store **out, ls_error *err)
     return LS_OK;
 }
 
-size_t lsi_store_bytes(const lsi_store *s)
+size_t lsi_string_pool_bytes(const lsi_string_pool *s)
 {
     return atomic_load_explicit(&s->bytes, memory_order_relaxed);
 }
 
-static void destroy_chunk(const lsi_store *s, struct chunk *c)
+static void destroy_chunk(const lsi_string_pool *s, struct chunk *c)
 {
     lsi_device_free(s->device, c->bytes);
     lsi_free(c);
 }
 
-void lsi_store_release(lsi_store *s)
+void lsi_string_pool_release(lsi_string_pool *s)
 {
     if (s == NULL || atomic_fetch_sub(&s->refs, 1) != 1) {
         return;
@@ -108,7 +108,7 @@ static uint32_t size_of(size_t len, size_t *slot)
     return (uint32_t)units - 1 + 4 * cut;
 }
 
-static void list(lsi_store *s, struct chunk *c)
+static void list(lsi_string_pool *s, struct chunk *c)
 {
     struct chunk **head = &s->open[c->size];
 
@@ -134,7 +134,7 @@ static void unlist(struct chunk *c)
  * How many chunks begin at or below `p`. Strings come back in no order at all, so the
  * steps of the search do not depend on what it finds: there is nothing to guess wrong.
  */
-static size_t below(const lsi_store *s, const char *p)
+static size_t below(const lsi_string_pool *s, const char *p)
 {
     const struct place *at = s->places;
 
@@ -148,7 +148,7 @@ static size_t below(const lsi_store *s, const char *p)
     return (size_t)(at - s->places);
 }
 
-static bool insert(lsi_store *s, struct chunk *c)
+static bool insert(lsi_string_pool *s, struct chunk *c)
 {
     const size_t at = s->n > 0 ? below(s, c->bytes) : 0;
 
@@ -169,7 +169,7 @@ static bool insert(lsi_store *s, struct chunk *c)
     return true;
 }
 
-static void remove_chunk(lsi_store *s, struct chunk *c)
+static void remove_chunk(lsi_string_pool *s, struct chunk *c)
 {
     const size_t at = below(s, c->bytes) - 1;
 
@@ -183,9 +183,9 @@ static void remove_chunk(lsi_store *s, struct chunk *c)
 }
 
 /* A new chunk is as large as all others together, within bounds. */
-static uint32_t slots_of(const lsi_store *s, uint32_t size, size_t slot)
+static uint32_t slots_of(const lsi_string_pool *s, uint32_t size, size_t slot)
 {
-    size_t bytes = LSI_MAX(lsi_store_bytes(s), (size_t)SMALLEST_CHUNK);
+    size_t bytes = LSI_MAX(lsi_string_pool_bytes(s), (size_t)SMALLEST_CHUNK);
 
     if (size == SIZES) {
         return 1;
@@ -194,7 +194,7 @@ static uint32_t slots_of(const lsi_store *s, uint32_t size, size_t slot)
     return (uint32_t)(bytes / slot);
 }
 
-static struct chunk *add_chunk(lsi_store *s, uint32_t size, size_t slot)
+static struct chunk *add_chunk(lsi_string_pool *s, uint32_t size, size_t slot)
 {
     const uint32_t n = slots_of(s, size, slot);
     struct chunk *c = lsi_alloc(1, sizeof *c + n * sizeof c->stack[0]);
@@ -224,7 +224,7 @@ static struct chunk *add_chunk(lsi_store *s, uint32_t size, size_t slot)
     return c;
 }
 
-static char *take_one(lsi_store *s, size_t len)
+static char *take_one(lsi_string_pool *s, size_t len)
 {
     size_t slot = 0;
     const uint32_t size = size_of(len, &slot);
@@ -244,7 +244,7 @@ static char *take_one(lsi_store *s, size_t len)
 }
 
 /* An empty chunk may go; the last one of its size that has free slots stays. */
-static bool may_go(const lsi_store *s, const struct chunk *c)
+static bool may_go(const lsi_string_pool *s, const struct chunk *c)
 {
     if (c->free < c->n || c->size == SIZES) {
         return c->free == c->n;
@@ -252,12 +252,12 @@ static bool may_go(const lsi_store *s, const struct chunk *c)
     return s->open[c->size] != NULL && (s->open[c->size] != c || c->next != NULL);
 }
 
-static struct chunk *chunk_of(const lsi_store *s, const char *p)
+static struct chunk *chunk_of(const lsi_string_pool *s, const char *p)
 {
     return s->places[below(s, p) - 1].chunk;
 }
 
-static void give_one(lsi_store *s, struct chunk *c, const char *p)
+static void give_one(lsi_string_pool *s, struct chunk *c, const char *p)
 {
     c->stack[c->free++] = (uint32_t)((size_t)(p - c->bytes) / UNIT * c->inverse >> 32);
     if (may_go(s, c)) {
@@ -270,7 +270,7 @@ static void give_one(lsi_store *s, struct chunk *c, const char *p)
 /* ---- copying ---- */
 
 /*
- * Past the caches: what is written is not looked at before all the rest of the store was,
+ * Past the caches: what is written is not looked at before all the rest of the pool was,
  * and reading its old contents first would take longer than writing.
  */
 #if defined(__x86_64__)
@@ -293,7 +293,7 @@ static void copy_far(char *to, const char *from, size_t len)
     memcpy(to + lines, from + lines, len - lines);
 }
 
-void lsi_store_settle(void)
+void lsi_string_pool_fence(void)
 {
     _mm_sfence();
 }
@@ -304,14 +304,14 @@ static void copy_far(char *to, const char *from, size_t len)
     memcpy(to, from, len);
 }
 
-void lsi_store_settle(void)
+void lsi_string_pool_fence(void)
 {
 }
 #endif
 
-void lsi_store_copy(const lsi_store *s, char *slot, ls_string *string)
+void lsi_string_pool_copy(const lsi_string_pool *s, char *slot, ls_string *string)
 {
-    if (lsi_store_bytes(s) > MANY_BYTES) {
+    if (lsi_string_pool_bytes(s) > MANY_BYTES) {
         copy_far(slot, string->ptr, string->len);
     } else if (string->len > 0) {
         memcpy(slot, string->ptr, string->len);
@@ -321,7 +321,8 @@ void lsi_store_copy(const lsi_store *s, char *slot, ls_string *string)
 
 /* ---- for all ---- */
 
-bool lsi_store_take(lsi_store *s, const ls_string *strings, size_t n, char **slots)
+bool lsi_string_pool_alloc(lsi_string_pool *s, const ls_string *strings, size_t n,
+                           char **slots)
 {
     size_t i = 0;
 
@@ -336,7 +337,7 @@ bool lsi_store_take(lsi_store *s, const ls_string *strings, size_t n, char **slo
     return i == n;
 }
 
-void lsi_store_give(lsi_store *s, char *const *slots, size_t n)
+void lsi_string_pool_free(lsi_string_pool *s, char *const *slots, size_t n)
 {
     if (n == 0) {
         return;
@@ -350,7 +351,7 @@ void lsi_store_give(lsi_store *s, char *const *slots, size_t n)
 
 /* First all searches, which the CPU then does side by side. A chunk that one of them
  * found stays: it is not empty before that string is back. */
-void lsi_store_drop(lsi_store *s, const ls_string *strings, size_t n)
+void lsi_string_pool_free_strings(lsi_string_pool *s, const ls_string *strings, size_t n)
 {
     lsi_mutex_lock(&s->lock);
     for (size_t at = 0, part; at < n; at += part) {
@@ -371,7 +372,7 @@ void lsi_store_drop(lsi_store *s, const ls_string *strings, size_t n)
 
 struct loan {
     lsi_buffer buffer; // first: lsi_buffer_release() frees the loan by it
-    lsi_store *store;
+    lsi_string_pool *pool;
     size_t n;
     ls_string strings[];
 };
@@ -380,11 +381,11 @@ static void take_back(void *user)
 {
     struct loan *l = user;
 
-    lsi_store_drop(l->store, l->strings, l->n);
-    lsi_store_release(l->store);
+    lsi_string_pool_free_strings(l->pool, l->strings, l->n);
+    lsi_string_pool_release(l->pool);
 }
 
-lsi_buffer *lsi_store_lend(lsi_store *s, const ls_string *strings, size_t n)
+lsi_buffer *lsi_string_pool_owner(lsi_string_pool *s, const ls_string *strings, size_t n)
 {
     const size_t bytes = n * sizeof *strings;
     struct loan *l = lsi_alloc_aligned(sizeof *l + bytes, _Alignof(struct loan));
@@ -395,7 +396,7 @@ lsi_buffer *lsi_store_lend(lsi_store *s, const ls_string *strings, size_t n)
     l->buffer = (lsi_buffer){.device = s->device, .done = take_back, .user = l};
     atomic_init(&l->buffer.refs, 1);
     atomic_fetch_add(&s->refs, 1);
-    l->store = s;
+    l->pool = s;
     l->n = n;
     memcpy(l->strings, strings, bytes);
     return &l->buffer;

@@ -21,14 +21,14 @@ static int cores_of_a_thread(void)
     struct look l = {.cores = 0};
 
     lsi_word_init(&l.done, 1);
-    lsi_input_use();
-    const bool started = lsi_input_submit(look_around, &l);
+    lsi_input_threads_use();
+    const bool started = lsi_input_threads_submit(look_around, &l);
 
     LST_CHECK(started);
     if (started) {
         lsi_word_wait_zero(&l.done, 0);
     }
-    lsi_input_leave(); // joins it
+    lsi_input_threads_leave(); // joins it
     lsi_word_destroy(&l.done);
     return l.cores;
 }
@@ -47,7 +47,7 @@ LST_TEST(threads_started_by_a_pinned_one_have_all_cores_of_the_process)
     LST_CHECK(lsi_affinity_unpinned(NULL, 0) == all);
     LST_CHECK(cores_of_a_thread() == all);
     LST_CHECK(lsi_affinity_get(NULL, 0) == 1); // whoever started it stays where he is
-    LST_CHECK(lsi_input_threads() == LSI_MIN(LSI_MIN(all, lsi_cpu_quota()), 16));
+    LST_CHECK(lsi_input_threads_count() == LSI_MIN(LSI_MIN(all, lsi_cpu_quota()), 16));
     LST_OK(lsi_affinity_set(cores, all, &err));
 #endif
     LST_CHECK(cores_of_a_thread() == all);

@@ -1,4 +1,4 @@
-#include "data/file/example_parse.h"
+#include "data/file/example_parser.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,12 +15,12 @@ struct column {
 
 /* A batch being parsed; threads take parts of its rows. */
 struct batch {
-    const lsi_parser *p;
+    const lsi_example_parser *p;
     ls_tensor *tensor; // the records
     const ls_string *records;
     size_t rows;
     bool batched;
-    lsi_list *lists; // rows * features
+    lsi_feature_list *lists; // rows * features
     struct column *columns;
     void (*work)(struct batch *b, size_t begin, size_t end, ls_error *err);
 
@@ -36,10 +36,11 @@ struct batch {
 
 static const char *const list_names[] = {"absent", "string", "float32", "int64"};
 
-static lsi_list_kind kind_of(ls_dtype dtype)
+static lsi_feature_list_kind kind_of(ls_dtype dtype)
 {
-    return dtype == LS_I64 ? LSI_LIST_INT64
-                           : (dtype == LS_F32 ? LSI_LIST_FLOAT : LSI_LIST_BYTES);
+    return dtype == LS_I64
+               ? LSI_FEATURE_LIST_INT64
+               : (dtype == LS_F32 ? LSI_FEATURE_LIST_FLOAT : LSI_FEATURE_LIST_BYTES);
 }
 
 /* ---- failures ---- */
@@ -67,7 +68,7 @@ static ls_status absent(const struct batch *b, size_t row, const ls_feature *f,
 }
 
 static ls_status wrong_kind(const struct batch *b, size_t row, const ls_feature *f,
-                            const lsi_list *list, ls_error *err)
+                            const lsi_feature_list *list, ls_error *err)
 {
     char text[80];
 
@@ -95,26 +96,27 @@ static ls_status wrong_count(const struct batch *b, size_t row, const ls_feature
 /* ---- values ---- */
 
 /* Values to element `at` of the column, at most `room`; how many there are, or -1. */
-static int64_t decode(const lsi_list *list, ls_dtype dtype, const ls_tensor *t, size_t at,
-                      size_t room)
+static int64_t decode(const lsi_feature_list *list, ls_dtype dtype, const ls_tensor *t,
+                      size_t at, size_t room)
 {
     void *to = t != NULL ? (char *)t->data + at * ls_dtype_size(dtype) : NULL;
 
     switch (dtype) {
     case LS_I64:
-        return lsi_list_int64(list, to, room);
+        return lsi_feature_list_int64(list, to, room);
     case LS_F32:
-        return lsi_list_float(list, to, room);
+        return lsi_feature_list_float(list, to, room);
     default:
-        return lsi_list_bytes(list, to, room);
+        return lsi_feature_list_bytes(list, to, room);
     }
 }
 
 /* The bytes of the one string of a feature, as uint8. */
-static int64_t decode_u8(const lsi_list *list, uint8_t *to, size_t room, bool *one)
+static int64_t decode_u8(const lsi_feature_list *list, uint8_t *to, size_t room,
+                         bool *one)
 {
     ls_string s;
-    const int64_t n = lsi_list_bytes(list, &s, 1);
+    const int64_t n = lsi_feature_list_bytes(list, &s, 1);
 
     *one = n == 1;
     if (n != 1) {
@@ -129,13 +131,13 @@ static int64_t decode_u8(const lsi_list *list, uint8_t *to, size_t room, bool *o
 static ls_status put_fixed(const struct batch *b, size_t row, size_t i, ls_error *err)
 {
     const ls_feature *f = &b->p->features[i];
-    const lsi_list *list = &b->lists[row * b->p->n + i];
+    const lsi_feature_list *list = &b->lists[row * b->p->n + i];
     ls_tensor *t = b->columns[i].t;
     const size_t count = (size_t)b->p->counts[i], size = ls_dtype_size(f->dtype);
     bool one = true;
     int64_t n;
 
-    if (list->kind == LSI_LIST_NONE) {
+    if (list->kind == LSI_FEATURE_LIST_NONE) {
         if (f->otherwise == NULL) {
             return absent(b, row, f, err);
         }
@@ -161,11 +163,11 @@ static ls_status put_fixed(const struct batch *b, size_t row, size_t i, ls_error
 static ls_status count_values(const struct batch *b, size_t row, size_t i, ls_error *err)
 {
     const ls_feature *f = &b->p->features[i];
-    lsi_list *list = &b->lists[row * b->p->n + i];
+    lsi_feature_list *list = &b->lists[row * b->p->n + i];
     const int64_t step = f->kind == LS_FEATURE_SEQUENCE ? b->p->counts[i] : 1;
     int64_t n;
 
-    if (list->kind == LSI_LIST_NONE) {
+    if (list->kind == LSI_FEATURE_LIST_NONE) {
         list->count = 0;
         return LS_OK;
     }
@@ -187,7 +189,7 @@ static void scan_rows(struct batch *b, size_t begin, size_t end, ls_error *err)
 
     for (size_t row = begin; row < end; row++) {
         const ls_string *s = &b->records[row];
-        lsi_list *lists = b->lists + row * n;
+        lsi_feature_list *lists = b->lists + row * n;
         ls_status st = LS_OK;
 
         if (s->len > 0 &&
@@ -228,13 +230,13 @@ static void pad(const ls_feature *f, ls_tensor *t, size_t begin, size_t end)
 /* Values of a sparse row, from its place on, and where they belong. */
 static void put_sparse(const struct batch *b, size_t row, size_t i)
 {
-    const lsi_list *list = &b->lists[row * b->p->n + i];
+    const lsi_feature_list *list = &b->lists[row * b->p->n + i];
     const struct column *c = &b->columns[i];
     const size_t rank = b->batched ? 2 : 1;
     const size_t end = row + 1 < b->rows ? (list + b->p->n)->count : c->total;
     int64_t *at = (int64_t *)c->indices->data + list->count * rank;
 
-    if (list->kind == LSI_LIST_NONE) {
+    if (list->kind == LSI_FEATURE_LIST_NONE) {
         return;
     }
     (void)decode(list, b->p->features[i].dtype, c->t, list->count, end - list->count);
@@ -253,14 +255,14 @@ static void fill_rows(struct batch *b, size_t begin, size_t end, ls_error *err)
     for (size_t row = begin; row < end; row++) {
         for (size_t i = 0; i < b->p->n; i++) {
             const ls_feature *f = &b->p->features[i];
-            const lsi_list *list = &b->lists[row * b->p->n + i];
+            const lsi_feature_list *list = &b->lists[row * b->p->n + i];
             const struct column *c = &b->columns[i];
             const size_t first = row * c->longest;
 
             if (f->kind == LS_FEATURE_VAR) {
                 put_sparse(b, row, i);
             } else if (f->kind == LS_FEATURE_SEQUENCE) {
-                if (list->kind != LSI_LIST_NONE) {
+                if (list->kind != LSI_FEATURE_LIST_NONE) {
                     (void)decode(list, f->dtype, c->t, first, list->count);
                 }
                 pad(f, c->t, first + list->count, first + c->longest);
@@ -324,7 +326,7 @@ run(struct batch *b,
         atomic_store(&b->taken, 0);
         for (size_t i = 1; i < parts; i++) {
             atomic_fetch_add(&b->refs, 1);
-            if (!lsi_input_submit(help, b)) {
+            if (!lsi_input_threads_submit(help, b)) {
                 drop(b);
                 break;
             }
@@ -433,7 +435,7 @@ static ls_status make_counted(struct batch *b, size_t i, ls_error *err)
     ls_shape shape;
 
     for (size_t row = 0; row < b->rows; row++) {
-        lsi_list *list = &b->lists[row * b->p->n + i];
+        lsi_feature_list *list = &b->lists[row * b->p->n + i];
         const size_t count = list->count;
 
         c->longest = LSI_MAX(c->longest, count);
@@ -539,8 +541,9 @@ static ls_status parse(struct batch *b, ls_value **out, ls_error *err)
     return st == LS_OK ? make_value(b, out, err) : st;
 }
 
-ls_status lsi_parser_run(const lsi_parser *p, ls_tensor *records, bool batched,
-                         int parallel, ls_value **out, ls_error *err)
+ls_status lsi_example_parser_run(const lsi_example_parser *p, ls_tensor *records,
+                                 bool batched, int parallel, ls_value **out,
+                                 ls_error *err)
 {
     struct batch *b;
     size_t cells;

@@ -1,28 +1,28 @@
-#include "data/store.h"
+#include "data/string_pool.h"
 #include "ls_test.h"
 #include "os/thread.h"
 
 enum { MOST = 5000 };
 
-static lsi_store *new_store(void)
+static lsi_string_pool *new_pool(void)
 {
-    lsi_store *s = NULL;
+    lsi_string_pool *s = NULL;
 
-    LST_OK(lsi_store_create(&s, NULL));
+    LST_OK(lsi_string_pool_create(&s, NULL));
     return s;
 }
 
 /* A string of `len` bytes that tell which one it is. */
-static bool put(lsi_store *s, size_t len, int mark, ls_string *out)
+static bool put(lsi_string_pool *s, size_t len, int mark, ls_string *out)
 {
     char *bytes = malloc(len + 1), *slot = NULL;
     bool ok;
 
     memset(bytes, mark, len + 1);
     *out = (ls_string){bytes, len};
-    ok = lsi_store_take(s, out, 1, &slot);
+    ok = lsi_string_pool_alloc(s, out, 1, &slot);
     if (ok) {
-        lsi_store_copy(s, slot, out);
+        lsi_string_pool_copy(s, slot, out);
     }
     free(bytes);
     return ok;
@@ -43,7 +43,7 @@ LST_TEST(strings_of_all_lengths_stay_what_they_were)
     static const size_t lengths[] = {0,    1,    64,    65,     513,    1000,   4096,
                                      9999, 1000, 70000, 262144, 262145, 3 << 20};
     const size_t n = LSI_COUNT_OF(lengths);
-    lsi_store *s = new_store();
+    lsi_string_pool *s = new_pool();
     ls_string strings[2 * LSI_COUNT_OF(lengths)];
 
     for (size_t i = 0; i < 2 * n; i++) {
@@ -53,51 +53,52 @@ LST_TEST(strings_of_all_lengths_stay_what_they_were)
     for (size_t i = 0; i < 2 * n; i++) {
         LST_CHECK(is(&strings[i], lengths[i % n], 'a' + (int)i));
     }
-    lsi_store_drop(s, strings, 2 * n);
-    lsi_store_release(s);
+    lsi_string_pool_free_strings(s, strings, 2 * n);
+    lsi_string_pool_release(s);
 }
 
 LST_TEST(memory_is_what_is_held_and_a_quarter_more)
 {
     static ls_string held[MOST];
-    lsi_store *s = new_store();
+    lsi_string_pool *s = new_pool();
     uint64_t state = 3;
 
     for (int i = 0; i < MOST; i++) {
         LST_CHECK(put(s, 1024, i, &held[i]));
     }
-    const size_t full = lsi_store_bytes(s);
+    const size_t full = lsi_string_pool_bytes(s);
     LST_CHECK(full <= (size_t)MOST * 1024 * 3 / 2);
     for (int i = 0; i < 4 * MOST; i++) { // any one goes, another one comes
         ls_string *h = &held[lst_random(&state) % MOST];
 
-        lsi_store_drop(s, h, 1);
+        lsi_string_pool_free_strings(s, h, 1);
         LST_CHECK(put(s, 1024, i, h));
     }
-    LST_CHECK(lsi_store_bytes(s) == full);
+    LST_CHECK(lsi_string_pool_bytes(s) == full);
     for (int i = 0; i < 40 * MOST; i++) { // now the strings grow
         ls_string *h = &held[lst_random(&state) % MOST];
 
-        lsi_store_drop(s, h, 1);
+        lsi_string_pool_free_strings(s, h, 1);
         LST_CHECK(put(s, 2000, i, h));
     }
-    LST_CHECK(lsi_store_bytes(s) <= 2 * full * 5 / 4); // chunks of the short ones went
-    lsi_store_drop(s, held, MOST);
-    LST_CHECK(lsi_store_bytes(s) <= (size_t)4 << 20);
-    lsi_store_release(s);
+    LST_CHECK(lsi_string_pool_bytes(s) <=
+              2 * full * 5 / 4); // chunks of the short ones went
+    lsi_string_pool_free_strings(s, held, MOST);
+    LST_CHECK(lsi_string_pool_bytes(s) <= (size_t)4 << 20);
+    lsi_string_pool_release(s);
 }
 
-LST_TEST(a_loan_keeps_its_strings_after_the_store_is_given_up)
+LST_TEST(a_loan_keeps_its_strings_after_the_pool_is_released)
 {
-    lsi_store *s = new_store();
+    lsi_string_pool *s = new_pool();
     ls_string strings[3];
 
     for (int i = 0; i < 3; i++) {
         LST_CHECK(put(s, 100, 'x' + i, &strings[i]));
     }
-    lsi_buffer *loan = lsi_store_lend(s, strings, 3);
+    lsi_buffer *loan = lsi_string_pool_owner(s, strings, 3);
     LST_CHECK(loan != NULL);
-    lsi_store_release(s);
+    lsi_string_pool_release(s);
     for (int i = 0; i < 3; i++) {
         LST_CHECK(is(&strings[i], 100, 'x' + i));
     }
@@ -122,7 +123,7 @@ static void read_and_return(void *arg)
 
 LST_TEST(loans_are_read_and_ended_by_other_threads)
 {
-    lsi_store *s = new_store();
+    lsi_string_pool *s = new_pool();
     struct borrower b[8];
     lsi_thread threads[8];
 
@@ -131,21 +132,21 @@ LST_TEST(loans_are_read_and_ended_by_other_threads)
             for (int i = 0; i < 64; i++) {
                 LST_CHECK(put(s, 3000, i, &b[k].strings[i]));
             }
-            lsi_store_settle();
-            b[k].loan = lsi_store_lend(s, b[k].strings, 64);
+            lsi_string_pool_fence();
+            b[k].loan = lsi_string_pool_owner(s, b[k].strings, 64);
             LST_OK(lsi_thread_start(&threads[k], read_and_return, &b[k], NULL, "reader"));
         }
         for (int k = 0; k < 8; k++) {
             lsi_thread_join(&threads[k]);
         }
     }
-    lsi_store_release(s);
+    lsi_string_pool_release(s);
 }
 
 static ls_status use(ls_error *err)
 {
-    lsi_store *s = NULL;
-    ls_status st = lsi_store_create(&s, err);
+    lsi_string_pool *s = NULL;
+    ls_status st = lsi_string_pool_create(&s, err);
     lsi_buffer *loan = NULL;
     ls_string strings[300];
     size_t n = 0;
@@ -158,40 +159,40 @@ static ls_status use(ls_error *err)
         }
     }
     if (st == LS_OK) {
-        loan = lsi_store_lend(s, strings, n);
+        loan = lsi_string_pool_owner(s, strings, n);
         st = loan != NULL ? LS_OK : lsi_fail_memory(err, "a loan", n);
     }
     if (loan == NULL && n > 0) {
-        lsi_store_drop(s, strings, n);
+        lsi_string_pool_free_strings(s, strings, n);
     }
     lsi_buffer_release(loan);
-    lsi_store_release(s);
+    lsi_string_pool_release(s);
     return st;
 }
 
-LST_TEST(every_allocation_of_a_store_may_fail)
+LST_TEST(every_allocation_of_a_pool_may_fail)
 {
     lst_every_allocation(use);
 }
 
 LST_TEST(slots_that_were_taken_can_be_given_back)
 {
-    lsi_store *s = new_store();
+    lsi_string_pool *s = new_pool();
     const ls_string strings[4] = {{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}};
     char *slots[4], *again[4];
 
-    LST_CHECK(lsi_store_take(s, strings, 4, slots));
-    lsi_store_give(s, slots + 1, 3);
-    LST_CHECK(lsi_store_take(s, strings, 3, again));
+    LST_CHECK(lsi_string_pool_alloc(s, strings, 4, slots));
+    lsi_string_pool_free(s, slots + 1, 3);
+    LST_CHECK(lsi_string_pool_alloc(s, strings, 3, again));
     for (int i = 0; i < 3; i++) {
         LST_CHECK(again[i] == slots[3 - i]); // the last one given back comes first
     }
-    lsi_store_release(s);
+    lsi_string_pool_release(s);
 }
 
 LST_MAIN(LST_CASE(strings_of_all_lengths_stay_what_they_were),
          LST_CASE(memory_is_what_is_held_and_a_quarter_more),
-         LST_CASE(a_loan_keeps_its_strings_after_the_store_is_given_up),
+         LST_CASE(a_loan_keeps_its_strings_after_the_pool_is_released),
          LST_CASE(loans_are_read_and_ended_by_other_threads),
-         LST_CASE(every_allocation_of_a_store_may_fail),
+         LST_CASE(every_allocation_of_a_pool_may_fail),
          LST_CASE(slots_that_were_taken_can_be_given_back))

@@ -1,4 +1,4 @@
-#include "data/rows_column.h"
+#include "data/batch_column.h"
 
 #include "data/sparse.h"
 
@@ -14,7 +14,7 @@ static void drop_owners(lsi_buffer **owners, size_t n)
     lsi_free(owners);
 }
 
-void lsi_column_clear(lsi_column *c)
+void lsi_batch_column_clear(lsi_batch_column *c)
 {
     for (int64_t i = 0; c->sparse != NULL && i < c->count; i++) {
         ls_value_release(c->sparse[i]);
@@ -23,7 +23,7 @@ void lsi_column_clear(lsi_column *c)
     ls_tensor_release(c->tensor);
     lsi_free(c->strings);
     drop_owners(c->owners, c->nowners);
-    *c = (lsi_column){0};
+    *c = (lsi_batch_column){0};
 }
 
 static ls_device *home(void)
@@ -34,7 +34,7 @@ static ls_device *home(void)
 }
 
 /* The column's tensor with room for `room` rows, the old ones copied. */
-static bool grow_numbers(lsi_column *c, int64_t room)
+static bool grow_numbers(lsi_batch_column *c, int64_t room)
 {
     ls_device *dev = home();
     ls_shape shape = {.ndim = c->shape.ndim + 1};
@@ -54,7 +54,7 @@ static bool grow_numbers(lsi_column *c, int64_t room)
     return true;
 }
 
-static bool grow(lsi_column *c, int64_t room)
+static bool grow(lsi_batch_column *c, int64_t room)
 {
     const size_t per_row = c->row_bytes / sizeof(ls_string);
     size_t old = 0, need = 0;
@@ -79,7 +79,8 @@ static bool grow(lsi_column *c, int64_t room)
     return true;
 }
 
-static ls_status make_room(lsi_column *c, int64_t n, int64_t capacity, ls_error *err)
+static ls_status make_room(lsi_batch_column *c, int64_t n, int64_t capacity,
+                           ls_error *err)
 {
     const int64_t need = c->count + n;
     int64_t room = c->room * 2;
@@ -100,7 +101,7 @@ static ls_status make_room(lsi_column *c, int64_t n, int64_t capacity, ls_error 
                          : lsi_fail_memory(err, "a batch", (size_t)room * c->row_bytes);
 }
 
-static ls_status open_column(lsi_column *c, ls_dtype dtype, const ls_shape *shape,
+static ls_status open_column(lsi_batch_column *c, ls_dtype dtype, const ls_shape *shape,
                              ls_error *err)
 {
     int64_t count = 0;
@@ -120,7 +121,7 @@ static ls_status open_column(lsi_column *c, ls_dtype dtype, const ls_shape *shap
     return LS_OK;
 }
 
-static ls_status unequal(const lsi_column *c, size_t leaf, ls_dtype dtype,
+static ls_status unequal(const lsi_batch_column *c, size_t leaf, ls_dtype dtype,
                          const ls_shape *shape, ls_error *err)
 {
     char first[128], other[128];
@@ -135,7 +136,7 @@ static ls_status unequal(const lsi_column *c, size_t leaf, ls_dtype dtype,
 }
 
 /* Owners often come in runs: a file's block holds many records. */
-static bool own(lsi_column *c, lsi_buffer *owner)
+static bool own(lsi_batch_column *c, lsi_buffer *owner)
 {
     if (owner == NULL || (c->nowners > 0 && c->owners[c->nowners - 1] == owner)) {
         return true;
@@ -155,9 +156,10 @@ static bool own(lsi_column *c, lsi_buffer *owner)
     return true;
 }
 
-ls_status lsi_column_append(lsi_column *c, size_t leaf, ls_dtype dtype,
-                            const ls_shape *shape, const void *data, lsi_buffer *owner,
-                            int64_t n, int64_t capacity, ls_error *err)
+ls_status lsi_batch_column_append(lsi_batch_column *c, size_t leaf, ls_dtype dtype,
+                                  const ls_shape *shape, const void *data,
+                                  lsi_buffer *owner, int64_t n, int64_t capacity,
+                                  ls_error *err)
 {
     ls_status st = LS_OK;
 
@@ -186,7 +188,8 @@ ls_status lsi_column_append(lsi_column *c, size_t leaf, ls_dtype dtype,
     return LS_OK;
 }
 
-ls_status lsi_column_append_sparse(lsi_column *c, const ls_value *v, ls_error *err)
+ls_status lsi_batch_column_append_sparse(lsi_batch_column *c, const ls_value *v,
+                                         ls_error *err)
 {
     if (c->count == c->room) {
         const int64_t room = LSI_MAX(8, 2 * c->room);
@@ -222,7 +225,7 @@ static void drop_block(void *user)
     lsi_free(b->strings);
 }
 
-static ls_status take_strings(lsi_column *c, const ls_shape *shape, ls_tensor **out,
+static ls_status take_strings(lsi_batch_column *c, const ls_shape *shape, ls_tensor **out,
                               ls_error *err)
 {
     struct string_block *b = lsi_alloc(1, sizeof *b);
@@ -249,7 +252,7 @@ static ls_status take_strings(lsi_column *c, const ls_shape *shape, ls_tensor **
     return *out != NULL ? LS_OK : lsi_fail_memory(err, "a batch", sizeof(ls_tensor));
 }
 
-ls_status lsi_column_take(lsi_column *c, ls_value **out, ls_error *err)
+ls_status lsi_batch_column_take(lsi_batch_column *c, ls_value **out, ls_error *err)
 {
     ls_shape shape = {.ndim = c->shape.ndim + 1};
     ls_tensor *t = NULL;

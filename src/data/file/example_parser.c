@@ -1,5 +1,5 @@
 /* The features that are looked for: checked, sorted, described. */
-#include "data/file/example_parse.h"
+#include "data/file/example_parser.h"
 
 #include <stdlib.h>
 
@@ -52,10 +52,11 @@ static ls_status check(const ls_feature *f, int64_t count, ls_error *err)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const lsi_wanted *)a)->name, ((const lsi_wanted *)b)->name);
+    return strcmp(((const lsi_wanted_feature *)a)->name,
+                  ((const lsi_wanted_feature *)b)->name);
 }
 
-static ls_status fill_in(lsi_parser *p, ls_error *err)
+static ls_status fill_in(lsi_example_parser *p, ls_error *err)
 {
     p->flat = true;
     for (size_t i = 0; i < p->n; i++) {
@@ -71,7 +72,7 @@ static ls_status fill_in(lsi_parser *p, ls_error *err)
         if (st != LS_OK) {
             return st;
         }
-        p->wanted[i] = (lsi_wanted){f->name, strlen(f->name), i};
+        p->wanted[i] = (lsi_wanted_feature){f->name, strlen(f->name), i};
         p->flat = p->flat && f->kind == LS_FEATURE_FIXED;
     }
     qsort(p->wanted, p->n, sizeof *p->wanted, by_name);
@@ -84,8 +85,8 @@ static ls_status fill_in(lsi_parser *p, ls_error *err)
     return LS_OK;
 }
 
-ls_status lsi_parser_init(lsi_parser *p, const ls_feature *features, size_t n,
-                          ls_error *err)
+ls_status lsi_example_parser_init(lsi_example_parser *p, const ls_feature *features,
+                                  size_t n, ls_error *err)
 {
     ls_status st;
 
@@ -102,12 +103,12 @@ ls_status lsi_parser_init(lsi_parser *p, const ls_feature *features, size_t n,
     p->counts = (int64_t *)(void *)(p->wanted + n);
     st = fill_in(p, err);
     if (st != LS_OK) {
-        lsi_parser_clear(p);
+        lsi_example_parser_clear(p);
     }
     return st;
 }
 
-void lsi_parser_clear(lsi_parser *p)
+void lsi_example_parser_clear(lsi_example_parser *p)
 {
     lsi_free(p->wanted); // the counts stand behind
     p->wanted = NULL;
@@ -135,8 +136,8 @@ static ls_status feature_spec(const ls_feature *f, bool batched, int64_t rows,
     return ls_spec_tensor(f->dtype, n, dims, out, err);
 }
 
-ls_status lsi_parser_spec(const lsi_parser *p, bool batched, int64_t rows, ls_spec **out,
-                          ls_error *err)
+ls_status lsi_example_parser_spec(const lsi_example_parser *p, bool batched, int64_t rows,
+                                  ls_spec **out, ls_error *err)
 {
     ls_spec **items = lsi_alloc(p->n, sizeof(ls_spec *));
     const char **keys = lsi_alloc(p->n, sizeof *keys);
@@ -167,12 +168,12 @@ out:
 ls_status ls_example_spec(const ls_feature *features, size_t n, bool batched,
                           int64_t rows, ls_spec **out, ls_error *err)
 {
-    lsi_parser p = {0};
-    ls_status st = lsi_parser_init(&p, features, n, err);
+    lsi_example_parser p = {0};
+    ls_status st = lsi_example_parser_init(&p, features, n, err);
 
     if (st == LS_OK) {
-        st = lsi_parser_spec(&p, batched, rows, out, err);
-        lsi_parser_clear(&p);
+        st = lsi_example_parser_spec(&p, batched, rows, out, err);
+        lsi_example_parser_clear(&p);
     }
     return st;
 }
