@@ -20,7 +20,7 @@ struct batch_iterator {
  * that do not go together fail it only after all of them were taken. So the next call
  * begins with the next batch either way.
  */
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_batch(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct batch_iterator *b = (struct batch_iterator *)it;
     const struct batch *node = (const struct batch *)it->dataset;
@@ -53,13 +53,13 @@ static void close_batch(lsi_iterator *it)
     lsi_unary_iterator_close(it);
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_batch(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     lsi_state_write_bool(w, ((struct batch_iterator *)it)->over);
     return lsi_iterator_save(((lsi_unary_iterator *)it)->input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_batch(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     const ls_status st =
         lsi_state_read_bool(r, &((struct batch_iterator *)it)->over, err);
@@ -68,10 +68,12 @@ static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
                        : st;
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_batch(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_batch};
+    static const lsi_iterator_ops ops = {.next = next_batch,
+                                         .save = save_batch,
+                                         .restore = restore_batch,
+                                         .close = close_batch};
     const ls_dataset *input = d->inputs[0];
     int64_t rows = ((struct batch *)d)->size;
     lsi_iterator *it = NULL;
@@ -93,19 +95,19 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     return st;
 }
 
-static ls_dataset *build(ls_dataset *d, int64_t size, bool exact);
+static ls_dataset *build_batch(ls_dataset *d, int64_t size, bool exact);
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_batch(const ls_dataset *d, ls_dataset *const *inputs)
 {
     const struct batch *node = (const struct batch *)d;
 
-    return build(ls_dataset_retain(inputs[0]), node->size, node->exact);
+    return build_batch(ls_dataset_retain(inputs[0]), node->size, node->exact);
 }
 
 static const lsi_dataset_ops batch_ops = {
-    .kind = "batch", .iterate = iterate, .rebuild = rebuild};
+    .kind = "batch", .iterate = iterate_batch, .rebuild = rebuild_batch};
 
-static ls_dataset *build(ls_dataset *d, int64_t size, bool exact)
+static ls_dataset *build_batch(ls_dataset *d, int64_t size, bool exact)
 {
     ls_dataset *made = lsi_dataset_new(&batch_ops, sizeof(struct batch), &d, 1);
     struct batch *node = (struct batch *)made;
@@ -145,10 +147,10 @@ int64_t lsi_dataset_batch_size(const ls_dataset *d)
 
 ls_dataset *ls_dataset_batch(ls_dataset *d, int64_t size)
 {
-    return build(d, size, false);
+    return build_batch(d, size, false);
 }
 
 ls_dataset *ls_dataset_batch_exact(ls_dataset *d, int64_t size)
 {
-    return build(d, size, true);
+    return build_batch(d, size, true);
 }

@@ -26,7 +26,7 @@ void lsi_batch_column_clear(lsi_batch_column *c)
     *c = (lsi_batch_column){0};
 }
 
-static ls_device *home(void)
+static ls_device *default_device(void)
 {
     ls_runtime *rt = lsi_runtime_default();
 
@@ -36,7 +36,7 @@ static ls_device *home(void)
 /* The column's tensor with room for `room` rows, the old ones copied. */
 static bool grow_numbers(lsi_batch_column *c, int64_t room)
 {
-    ls_device *dev = home();
+    ls_device *dev = default_device();
     ls_shape shape = {.ndim = c->shape.ndim + 1};
     ls_tensor *t = NULL;
 
@@ -54,7 +54,7 @@ static bool grow_numbers(lsi_batch_column *c, int64_t room)
     return true;
 }
 
-static bool grow(lsi_batch_column *c, int64_t room)
+static bool grow_column(lsi_batch_column *c, int64_t room)
 {
     const size_t per_row = c->row_bytes / sizeof(ls_string);
     size_t old = 0, need = 0;
@@ -79,8 +79,8 @@ static bool grow(lsi_batch_column *c, int64_t room)
     return true;
 }
 
-static ls_status make_room(lsi_batch_column *c, int64_t n, int64_t capacity,
-                           ls_error *err)
+static ls_status make_row_room(lsi_batch_column *c, int64_t n, int64_t capacity,
+                               ls_error *err)
 {
     const int64_t need = c->count + n;
     int64_t room = c->room * 2;
@@ -97,8 +97,9 @@ static ls_status make_room(lsi_batch_column *c, int64_t n, int64_t capacity,
     if (c->room < capacity && need <= capacity) {
         room = LSI_MIN(room, capacity);
     }
-    return grow(c, room) ? LS_OK
-                         : lsi_fail_memory(err, "a batch", (size_t)room * c->row_bytes);
+    return grow_column(c, room)
+               ? LS_OK
+               : lsi_fail_memory(err, "a batch", (size_t)room * c->row_bytes);
 }
 
 static ls_status open_column(lsi_batch_column *c, ls_dtype dtype, const ls_shape *shape,
@@ -121,8 +122,8 @@ static ls_status open_column(lsi_batch_column *c, ls_dtype dtype, const ls_shape
     return LS_OK;
 }
 
-static ls_status unequal(const lsi_batch_column *c, size_t leaf, ls_dtype dtype,
-                         const ls_shape *shape, ls_error *err)
+static ls_status unequal_rows(const lsi_batch_column *c, size_t leaf, ls_dtype dtype,
+                              const ls_shape *shape, ls_error *err)
 {
     char first[128], other[128];
 
@@ -136,7 +137,7 @@ static ls_status unequal(const lsi_batch_column *c, size_t leaf, ls_dtype dtype,
 }
 
 /* Owners often come in runs: a file's block holds many records. */
-static bool own(lsi_batch_column *c, lsi_buffer *owner)
+static bool add_owner(lsi_batch_column *c, lsi_buffer *owner)
 {
     if (owner == NULL || (c->nowners > 0 && c->owners[c->nowners - 1] == owner)) {
         return true;
@@ -166,15 +167,15 @@ ls_status lsi_batch_column_append(lsi_batch_column *c, size_t leaf, ls_dtype dty
     if (!c->open) {
         st = open_column(c, dtype, shape, err);
     } else if (c->dtype != dtype || !ls_shape_equal(&c->shape, shape)) {
-        st = unequal(c, leaf, dtype, shape, err);
+        st = unequal_rows(c, leaf, dtype, shape, err);
     }
     if (st == LS_OK) {
-        st = make_room(c, n, capacity, err);
+        st = make_row_room(c, n, capacity, err);
     }
     if (st != LS_OK) {
         return st;
     }
-    if (!own(c, dtype == LS_STRING ? owner : NULL)) {
+    if (!add_owner(c, dtype == LS_STRING ? owner : NULL)) {
         return lsi_fail_memory(err, "a batch of strings",
                                c->owner_room * sizeof(lsi_buffer *));
     }
@@ -229,7 +230,7 @@ static ls_status take_strings(lsi_batch_column *c, const ls_shape *shape, ls_ten
                               ls_error *err)
 {
     struct string_block *b = lsi_alloc(1, sizeof *b);
-    ls_device *dev = home();
+    ls_device *dev = default_device();
 
     if (b == NULL || dev == NULL) {
         lsi_free(b);

@@ -113,7 +113,7 @@ int64_t lsi_batch_rows_count(const lsi_batch_rows *rows)
     return rows->count;
 }
 
-static ls_status spoil(lsi_batch_rows *rows, const ls_error *why)
+static ls_status spoil_rows(lsi_batch_rows *rows, const ls_error *why)
 {
     if (!rows->spoilt) {
         rows->spoilt = true;
@@ -152,9 +152,9 @@ static ls_status sink_strings(lsi_string_sink *sink, ls_dtype dtype,
     return st;
 }
 
-static ls_status append(lsi_batch_rows *rows, size_t leaf, ls_dtype dtype,
-                        const ls_shape *shape, const void *data, lsi_buffer *owner,
-                        int64_t n, ls_error *err)
+static ls_status append_rows(lsi_batch_rows *rows, size_t leaf, ls_dtype dtype,
+                             const ls_shape *shape, const void *data, lsi_buffer *owner,
+                             int64_t n, ls_error *err)
 {
     if (rows->sink != NULL) {
         return sink_strings(rows->sink, dtype, shape, data, (size_t)n, err);
@@ -184,7 +184,7 @@ static ls_status append_tensor(lsi_batch_rows *rows, size_t leaf, const ls_tenso
         }
         t = copy;
     }
-    st = append(rows, leaf, dtype, &shape, ls_tensor_data(t), t->buffer, 1, err);
+    st = append_rows(rows, leaf, dtype, &shape, ls_tensor_data(t), t->buffer, 1, err);
     ls_tensor_release(copy);
     return st;
 }
@@ -233,7 +233,7 @@ ls_status lsi_batch_rows_add(lsi_batch_rows *rows, const ls_value *element, ls_e
         }
     }
     rows->count++;
-    return st == LS_OK ? LS_OK : spoil(rows, &why);
+    return st == LS_OK ? LS_OK : spoil_rows(rows, &why);
 }
 
 ls_status lsi_batch_rows_add_block(lsi_batch_rows *rows, size_t leaf, ls_dtype dtype,
@@ -247,12 +247,12 @@ ls_status lsi_batch_rows_add_block(lsi_batch_rows *rows, size_t leaf, ls_dtype d
         return lsi_fail(err, LS_INTERNAL, -1, "rows of a spec that is not known");
     }
     if (!rows->spoilt) {
-        st = append(rows, leaf, dtype, shape, data, owner, n, &why);
+        st = append_rows(rows, leaf, dtype, shape, data, owner, n, &why);
     }
     if (leaf + 1 == rows->ncolumns) {
         rows->count += n;
     }
-    return st == LS_OK ? LS_OK : spoil(rows, &why);
+    return st == LS_OK ? LS_OK : spoil_rows(rows, &why);
 }
 
 ls_status lsi_batch_rows_add_pooled(lsi_batch_rows *rows, const ls_string *strings,
@@ -280,7 +280,8 @@ static ls_status add_one_by_one(lsi_batch_rows *rows, const ls_value *batch,
 }
 
 /* The spec of the rows, of the batch that comes first. */
-static ls_status guess_spec(lsi_batch_rows *rows, const ls_value *batch, ls_error *err)
+static ls_status spec_from_batch(lsi_batch_rows *rows, const ls_value *batch,
+                                 ls_error *err)
 {
     ls_spec *whole = NULL, *row = NULL;
     ls_status st = lsi_spec_of(batch, &whole, err);
@@ -299,7 +300,7 @@ static ls_status guess_spec(lsi_batch_rows *rows, const ls_value *batch, ls_erro
 ls_status lsi_batch_rows_add_rows(lsi_batch_rows *rows, const ls_value *batch,
                                   int64_t begin, int64_t end, ls_error *err)
 {
-    ls_status st = rows->spec != NULL ? LS_OK : guess_spec(rows, batch, err);
+    ls_status st = rows->spec != NULL ? LS_OK : spec_from_batch(rows, batch, err);
 
     if (st == LS_OK) {
         st = lsi_spec_flatten(rows->spec, batch, rows->leaves, err);

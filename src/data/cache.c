@@ -17,7 +17,7 @@ struct cache {
 };
 
 /* What the node's later iterators replay; NULL: nothing yet. */
-static void publish(lsi_cache_node *node, lsi_element_list *s, bool replace)
+static void publish_list(lsi_cache_node *node, lsi_element_list *s, bool replace)
 {
     lsi_element_list *old = NULL;
 
@@ -41,7 +41,7 @@ void lsi_cache_warn(const lsi_cache_node *node)
 /* ---- the iterator in memory ---- */
 
 /* The pass goes on, without the memory that the list had. */
-static void give_up(struct cache *c, const ls_error *why)
+static void give_up_cache(struct cache *c, const ls_error *why)
 {
     lsi_log(LS_LOG_WARNING, "cache in memory: %s; later passes read the input again",
             why->message);
@@ -50,61 +50,61 @@ static void give_up(struct cache *c, const ls_error *why)
     c->torn = true;
 }
 
-static void keep(struct cache *c, ls_value *v)
+static void keep_element(struct cache *c, ls_value *v)
 {
     ls_error err = LS_ERROR_INIT;
 
     if (!c->torn && lsi_element_list_add(c->list, v, &err) != LS_OK) {
-        give_up(c, &err);
+        give_up_cache(c, &err);
     }
 }
 
-static void complete(struct cache *c)
+static void complete_cache(struct cache *c)
 {
     ls_error err = LS_ERROR_INIT;
 
     if (!c->torn && lsi_element_list_seal(c->list, &err) != LS_OK) {
-        give_up(c, &err);
+        give_up_cache(c, &err);
     }
     if (!c->torn) {
-        publish((lsi_cache_node *)c->unary.base.dataset, c->list, false);
+        publish_list((lsi_cache_node *)c->unary.base.dataset, c->list, false);
         c->at = lsi_element_list_count(c->list);
     }
     c->over = true;
 }
 
-static ls_status read_on(struct cache *c, ls_value **out, ls_error *err)
+static ls_status read_and_keep(struct cache *c, ls_value **out, ls_error *err)
 {
     const ls_status st = lsi_iterator_next(c->unary.input, out, err);
 
     if (st == LS_OUT_OF_RANGE) {
-        complete(c);
+        complete_cache(c);
     } else if (st == LS_OK) {
-        keep(c, *out);
+        keep_element(c, *out);
     }
     return st;
 }
 
-static bool replays(const struct cache *c)
+static bool replays_list(const struct cache *c)
 {
     return c->unary.input == NULL || c->over;
 }
 
 /* Elements that are left to be replayed. */
-static size_t left(const struct cache *c)
+static size_t count_left(const struct cache *c)
 {
     return c->torn ? 0 : lsi_element_list_count(c->list) - c->at;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_cached(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct cache *c = (struct cache *)it;
     ls_status st;
 
-    if (!replays(c)) {
-        return read_on(c, out, err);
+    if (!replays_list(c)) {
+        return read_and_keep(c, out, err);
     }
-    if (left(c) == 0) {
+    if (count_left(c) == 0) {
         return LS_OUT_OF_RANGE;
     }
     st = lsi_element_list_get(c->list, c->at, &c->near, out, err);
@@ -112,16 +112,16 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int64_t *got,
-                      ls_error *err)
+static ls_status fill_from_cache(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
+                                 int64_t *got, ls_error *err)
 {
     struct cache *c = (struct cache *)it;
     ls_status st;
 
-    if (!replays(c)) {
+    if (!replays_list(c)) {
         return lsi_iterator_fill_by_next(it, rows, want, got, err);
     }
-    const size_t n = LSI_MIN((size_t)want, left(c));
+    const size_t n = LSI_MIN((size_t)want, count_left(c));
     st = n > 0 ? lsi_element_list_rows(c->list, c->at, n, &c->near, rows, err) : LS_OK;
     if (st == LS_OK) {
         c->at += n;
@@ -130,14 +130,14 @@ static ls_status fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int6
     return st == LS_OK && n < (size_t)want ? LS_OUT_OF_RANGE : st;
 }
 
-static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
+static ls_status skip_cached(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
 {
     struct cache *c = (struct cache *)it;
 
-    if (!replays(c)) {
+    if (!replays_list(c)) {
         return lsi_iterator_skip_by_next(it, n, skipped, err);
     }
-    *skipped = (int64_t)LSI_MIN((size_t)n, left(c));
+    *skipped = (int64_t)LSI_MIN((size_t)n, count_left(c));
     c->at += (size_t)*skipped;
     return *skipped < n ? LS_OUT_OF_RANGE : LS_OK;
 }
@@ -161,14 +161,14 @@ static ls_status save_elements(struct cache *c, lsi_state_writer *w, ls_error *e
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_cache(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct cache *c = (struct cache *)it;
     ls_error why = LS_ERROR_INIT;
     ls_status st;
 
-    if (!replays(c) && !c->torn && lsi_element_list_seal(c->list, &why) != LS_OK) {
-        give_up(c, &why);
+    if (!replays_list(c) && !c->torn && lsi_element_list_seal(c->list, &why) != LS_OK) {
+        give_up_cache(c, &why);
     }
     lsi_state_write_bool(w, c->over);
     lsi_state_write_bool(w, c->torn);
@@ -195,7 +195,7 @@ static ls_status restore_elements(lsi_element_list *s, const ls_spec *spec,
     return st == LS_OK ? lsi_element_list_seal(s, err) : st;
 }
 
-static ls_status restore_shelf(struct cache *c, lsi_state_reader *r, ls_error *err)
+static ls_status restore_list(struct cache *c, lsi_state_reader *r, ls_error *err)
 {
     const ls_spec *spec = c->unary.base.dataset->spec;
     lsi_element_list *list = NULL;
@@ -225,22 +225,22 @@ static ls_status restore_shelf(struct cache *c, lsi_state_reader *r, ls_error *e
     return LS_OK;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_cache(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct cache *c = (struct cache *)it;
     ls_status st = lsi_state_read_bool(r, &c->over, err);
 
     if (st == LS_OK) {
-        st = restore_shelf(c, r, err);
+        st = restore_list(c, r, err);
     }
     if (st == LS_OK) {
         st = lsi_input_iterator_restore(&c->unary.input, it->lineage,
                                         it->dataset->inputs[0], r, err);
     }
     if (st == LS_OK) {
-        const bool whole = replays(c) && !c->torn;
+        const bool whole = replays_list(c) && !c->torn;
 
-        publish((lsi_cache_node *)it->dataset, whole ? c->list : NULL, true);
+        publish_list((lsi_cache_node *)it->dataset, whole ? c->list : NULL, true);
     }
     return st;
 }
@@ -249,7 +249,7 @@ static void close_cache(lsi_iterator *it)
 {
     struct cache *c = (struct cache *)it;
 
-    if (!replays(c) && c->list != NULL && lsi_element_list_count(c->list) > 0) {
+    if (!replays_list(c) && c->list != NULL && lsi_element_list_count(c->list) > 0) {
         lsi_cache_warn((const lsi_cache_node *)it->dataset);
     }
     lsi_element_list_release(c->list);
@@ -258,11 +258,11 @@ static void close_cache(lsi_iterator *it)
 
 static ls_status iterate_memory(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {.next = next,
-                                         .fill = fill,
-                                         .skip = skip,
-                                         .save = save,
-                                         .restore = restore,
+    static const lsi_iterator_ops ops = {.next = next_cached,
+                                         .fill = fill_from_cache,
+                                         .skip = skip_cached,
+                                         .save = save_cache,
+                                         .restore = restore_cache,
                                          .close = close_cache};
     lsi_cache_node *node = (lsi_cache_node *)d;
     lsi_iterator *it = NULL;
@@ -292,13 +292,13 @@ static ls_status iterate_memory(ls_dataset *d, lsi_iterator **out, ls_error *err
 
 /* ---- the node ---- */
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_cache(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
     return ((lsi_cache_node *)d)->file != NULL ? lsi_cache_file_iterate(d, out, err)
                                                : iterate_memory(d, out, err);
 }
 
-static void destroy(ls_dataset *d)
+static void destroy_cache(ls_dataset *d)
 {
     lsi_cache_node *node = (lsi_cache_node *)d;
 
@@ -307,7 +307,7 @@ static void destroy(ls_dataset *d)
     lsi_free(node->file);
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_cache(const ls_dataset *d, ls_dataset *const *inputs)
 {
     return ls_dataset_cache(ls_dataset_retain(inputs[0]),
                             ((const lsi_cache_node *)d)->file);
@@ -315,8 +315,10 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
 
 ls_dataset *ls_dataset_cache(ls_dataset *d, const char *file)
 {
-    static const lsi_dataset_ops ops = {
-        .kind = "cache", .iterate = iterate, .rebuild = rebuild, .destroy = destroy};
+    static const lsi_dataset_ops ops = {.kind = "cache",
+                                        .iterate = iterate_cache,
+                                        .rebuild = rebuild_cache,
+                                        .destroy = destroy_cache};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(lsi_cache_node), &d, 1);
     lsi_cache_node *node = (lsi_cache_node *)made;
 

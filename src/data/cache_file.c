@@ -63,7 +63,7 @@ static ls_status name_lock(struct cache_file *c, ls_error *err)
     return LS_OK;
 }
 
-static ls_status lock(struct cache_file *c, ls_error *err)
+static ls_status lock_cache(struct cache_file *c, ls_error *err)
 {
     ls_status st = name_lock(c, err);
 
@@ -79,7 +79,7 @@ static ls_status lock(struct cache_file *c, ls_error *err)
     return st;
 }
 
-static void unlock(const struct cache_file *c)
+static void unlock_cache(const struct cache_file *c)
 {
     if (lsi_file_remove(c->lock, NULL) != LS_OK) {
         lsi_log(LS_LOG_WARNING, "cache %s: its lock could not be removed", c->node->file);
@@ -125,7 +125,7 @@ static ls_status open_file(const struct cache_file *c, struct found *f, ls_error
 /* ---- reading ---- */
 
 /* Makes `n` bytes available at once; *got is less where the elements end. */
-static ls_status ensure(struct cache_file *c, size_t n, size_t *got, ls_error *err)
+static ls_status buffer_bytes(struct cache_file *c, size_t n, size_t *got, ls_error *err)
 {
     ls_status st = LS_OK;
     size_t more = 0;
@@ -157,7 +157,8 @@ static ls_status ensure(struct cache_file *c, size_t n, size_t *got, ls_error *e
     return st;
 }
 
-static ls_status damaged(const struct cache_file *c, const char *what, ls_error *err)
+static ls_status cache_damaged(const struct cache_file *c, const char *what,
+                               ls_error *err)
 {
     return lsi_fail(err, LS_DATA_LOSS, -1,
                     "cache %s is damaged at byte %" PRIu64 ", element %" PRIu64
@@ -176,8 +177,9 @@ static uint32_t sum_of_head(uint64_t count, uint64_t length)
 /* What follows the last element must be as many elements before. */
 static ls_status at_end(const struct cache_file *c, ls_error *err)
 {
-    return c->count == c->total ? LS_OUT_OF_RANGE
-                                : damaged(c, "it ends before its last element", err);
+    return c->count == c->total
+               ? LS_OUT_OF_RANGE
+               : cache_damaged(c, "it ends before its last element", err);
 }
 
 /*
@@ -189,26 +191,26 @@ static ls_status find_record(struct cache_file *c, size_t *n, ls_error *err)
     uint64_t length = 0;
     uint32_t sums[2] = {0};
     size_t got = 0;
-    ls_status st = ensure(c, HEAD, &got, err);
+    ls_status st = buffer_bytes(c, HEAD, &got, err);
 
     if (st != LS_OK || got == 0) {
         return st != LS_OK ? st : at_end(c, err);
     }
     if (got < HEAD) {
-        return damaged(c, "an element is cut off", err);
+        return cache_damaged(c, "an element is cut off", err);
     }
     memcpy(&length, c->piece + c->at, sizeof length);
     memcpy(sums, c->piece + c->at + sizeof length, sizeof sums);
     if (sums[0] != sum_of_head(c->count, length) || length > c->size) {
-        return damaged(c, "the checksum of its number and length is wrong", err);
+        return cache_damaged(c, "the checksum of its number and length is wrong", err);
     }
-    st = ensure(c, HEAD + (size_t)length, &got, err);
+    st = buffer_bytes(c, HEAD + (size_t)length, &got, err);
     if (st == LS_OK && got < HEAD + length) {
-        st = damaged(c, "an element is cut off", err);
+        st = cache_damaged(c, "an element is cut off", err);
     }
     if (st == LS_OK &&
         sums[1] != lsi_crc32c_masked(c->piece + c->at + HEAD, (size_t)length)) {
-        st = damaged(c, "the checksum of its bytes is wrong", err);
+        st = cache_damaged(c, "the checksum of its bytes is wrong", err);
     }
     *n = (size_t)length;
     return st;
@@ -230,7 +232,7 @@ static ls_status read_element(struct cache_file *c, ls_value **out, ls_error *er
 
         st = lsi_state_read_element(&r, c->node->base.spec, out, err);
         if (st != LS_OK && st != LS_RESOURCE_EXHAUSTED) {
-            st = damaged(c, "it is no element of this dataset", err);
+            st = cache_damaged(c, "it is no element of this dataset", err);
         }
         if (st == LS_OK) {
             pass_record(c, n);
@@ -257,7 +259,7 @@ static void begin_reading(struct cache_file *c, const struct found *f)
 
 /* ---- writing ---- */
 
-static ls_status flush(struct cache_file *c, ls_error *err)
+static ls_status flush_piece(struct cache_file *c, ls_error *err)
 {
     ls_status st = LS_OK;
 
@@ -277,17 +279,17 @@ static ls_status flush(struct cache_file *c, ls_error *err)
 }
 
 /* Gives the file up; elements come from the input alone from here on. */
-static void abandon(struct cache_file *c)
+static void abandon_file(struct cache_file *c)
 {
     lsi_file_close(c->file);
     c->file = NULL;
     (void)lsi_file_remove(c->node->file, NULL); // the lock tells that it was ours
-    unlock(c);
+    unlock_cache(c);
     c->mode = PASSING;
 }
 
 /* The first call: is there a file to read, or one to be written? */
-static ls_status begin(struct cache_file *c, ls_error *err)
+static ls_status begin_cache_file(struct cache_file *c, ls_error *err)
 {
     const bool resumed = c->next.size > 0;
     struct found found = {0};
@@ -300,7 +302,7 @@ static ls_status begin(struct cache_file *c, ls_error *err)
         c->next.failed = false;
         return lsi_fail_memory(err, "a piece of a cache", sizeof(uint64_t));
     }
-    st = lock(c, err);
+    st = lock_cache(c, err);
     if (st != LS_OK) {
         c->next.size = resumed ? c->next.size : 0;
         return st;
@@ -329,7 +331,7 @@ static ls_status begin(struct cache_file *c, ls_error *err)
     }
     c->next.size = resumed ? c->next.size : 0;
     lsi_file_close(found.file);
-    unlock(c);
+    unlock_cache(c);
     return st;
 }
 
@@ -354,15 +356,15 @@ static ls_status write_element(struct cache_file *c, const ls_value *v, ls_error
     memcpy(c->next.bytes + at, &length, sizeof length);
     memcpy(c->next.bytes + at + sizeof length, sums, sizeof sums);
     const ls_status st =
-        c->next.size >= PIECE || c->next.obstacle != NULL ? flush(c, err) : LS_OK;
+        c->next.size >= PIECE || c->next.obstacle != NULL ? flush_piece(c, err) : LS_OK;
     if (st != LS_OK) {
-        abandon(c);
+        abandon_file(c);
     }
     return st;
 }
 
 /* The pass came to its end: the file gets its own and the lock goes. */
-static ls_status finish(struct cache_file *c, ls_error *err)
+static ls_status finish_file(struct cache_file *c, ls_error *err)
 {
     const size_t at = c->next.size;
     ls_status st = LS_OK;
@@ -375,17 +377,17 @@ static ls_status finish(struct cache_file *c, ls_error *err)
         c->next.size = at;
         return lsi_fail_memory(err, "the end of a cache", TAIL);
     }
-    st = flush(c, err);
+    st = flush_piece(c, err);
     if (st == LS_OK) {
         st = lsi_file_sync(c->file, err);
     }
     if (st != LS_OK) {
-        abandon(c);
+        abandon_file(c);
         return st;
     }
     lsi_file_close(c->file);
     c->file = NULL;
-    unlock(c);
+    unlock_cache(c);
     c->mode = PASSING;
     return LS_OUT_OF_RANGE;
 }
@@ -402,7 +404,7 @@ static ls_status copy_element(struct cache_file *c, ls_value **out, ls_error *er
     c->late = NULL;
     if (st == LS_OUT_OF_RANGE) {
         c->over = true;
-        return c->mode == WRITING ? finish(c, err) : LS_OUT_OF_RANGE;
+        return c->mode == WRITING ? finish_file(c, err) : LS_OUT_OF_RANGE;
     }
     if (st == LS_OK && c->mode == WRITING) {
         st = write_element(c, v, err);
@@ -416,10 +418,10 @@ static ls_status copy_element(struct cache_file *c, ls_value **out, ls_error *er
     return st;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_from_file(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct cache_file *c = (struct cache_file *)it;
-    ls_status st = c->mode == NEW ? begin(c, err) : LS_OK;
+    ls_status st = c->mode == NEW ? begin_cache_file(c, err) : LS_OK;
 
     if (st != LS_OK) {
         return st;
@@ -432,7 +434,7 @@ static ls_status save_contents(struct cache_file *c, lsi_state_writer *w, ls_err
 {
     lsi_file *file = NULL;
     uint8_t *bytes = NULL;
-    ls_status st = flush(c, err);
+    ls_status st = flush_piece(c, err);
 
     if (st == LS_OK) {
         st = lsi_file_open(c->node->file, LSI_FILE_READ, &file, err);
@@ -451,7 +453,7 @@ static ls_status save_contents(struct cache_file *c, lsi_state_writer *w, ls_err
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_cache_file(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct cache_file *c = (struct cache_file *)it;
     ls_status st = LS_OK;
@@ -475,11 +477,11 @@ static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 }
 
 /* Lets go of the file, and of what was written if that is not the whole. */
-static void let_go(struct cache_file *c)
+static void close_files(struct cache_file *c)
 {
     if (c->mode == WRITING) {
         lsi_cache_warn(c->node);
-        abandon(c);
+        abandon_file(c);
     }
     lsi_file_close(c->file);
     c->file = NULL;
@@ -489,7 +491,7 @@ static void let_go(struct cache_file *c)
 }
 
 /* Goes to element `count` of a complete file. */
-static ls_status seek(struct cache_file *c, uint64_t count, ls_error *err)
+static ls_status seek_element(struct cache_file *c, uint64_t count, ls_error *err)
 {
     struct found found = {0};
     ls_status st = open_file(c, &found, err);
@@ -512,7 +514,7 @@ static ls_status seek(struct cache_file *c, uint64_t count, ls_error *err)
             pass_record(c, n);
         }
         if (st == LS_OUT_OF_RANGE) {
-            st = damaged(c, "it ends before the saved position", err);
+            st = cache_damaged(c, "it ends before the saved position", err);
         }
     }
     return st;
@@ -528,7 +530,7 @@ static bool begins_as_cache(const void *bytes, size_t n)
     return head == MAGIC;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_cache_file(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct cache_file *c = (struct cache_file *)it;
     uint64_t mode = 0, count = 0;
@@ -559,11 +561,11 @@ static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
     if (st != LS_OK) {
         return st;
     }
-    let_go(c);
+    close_files(c);
     c->mode = (enum mode)mode;
     c->count = count;
     if (mode == READING) {
-        return seek(c, count, err);
+        return seek_element(c, count, err);
     }
     if (n > 0) { // as they are; the length that would go before is not wanted
         c->next.bytes = lsi_alloc(n, 1);
@@ -577,11 +579,11 @@ static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
     return LS_OK;
 }
 
-static void close_cache(lsi_iterator *it)
+static void close_cache_file(lsi_iterator *it)
 {
     struct cache_file *c = (struct cache_file *)it;
 
-    let_go(c);
+    close_files(c);
     lsi_free(c->piece);
     lsi_free(c->lock);
     lsi_unary_iterator_close(it);
@@ -589,8 +591,10 @@ static void close_cache(lsi_iterator *it)
 
 ls_status lsi_cache_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_cache};
+    static const lsi_iterator_ops ops = {.next = next_from_file,
+                                         .save = save_cache_file,
+                                         .restore = restore_cache_file,
+                                         .close = close_cache_file};
     lsi_iterator *it = NULL;
     struct cache_file *c = NULL;
     struct found found = {0};

@@ -34,7 +34,7 @@ struct choose {
 /* ---- picks ---- */
 
 /* A number of [0, 1). */
-static double uniform(lsi_draws *g)
+static double draw_uniform(lsi_draws *g)
 {
     const uint64_t high = lsi_draws_next(g), low = lsi_draws_next(g);
 
@@ -42,7 +42,7 @@ static double uniform(lsi_draws *g)
 }
 
 /* A weight changes: the sums above it, made anew, so that nothing is left by rounding. */
-static void weigh(struct choose *c, int input, double weight)
+static void set_weight(struct choose *c, int input, double weight)
 {
     size_t at = c->leaves + (size_t)input;
 
@@ -79,9 +79,9 @@ static ls_status add_weights(struct choose *c, ls_error *err)
 
 /* One of those that are not over, by weight; its cost grows with the logarithm of their
  * number. */
-static int draw(struct choose *c)
+static int draw_input(struct choose *c)
 {
-    double left = uniform(&c->draw) * c->sums[1];
+    double left = draw_uniform(&c->draw) * c->sums[1];
     size_t at = 1;
 
     while (at < c->leaves) {
@@ -124,7 +124,7 @@ static ls_status read_choice(struct choose *c, int *pick, ls_error *err)
 
 /* ---- the iterator ---- */
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_choice(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct choose *c = (struct choose *)it;
 
@@ -133,7 +133,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         int pick = 0;
 
         if (c->node->weights != NULL) {
-            pick = draw(c);
+            pick = draw_input(c);
         } else {
             st = read_choice(c, &pick, err);
         }
@@ -151,7 +151,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
             c->over[pick] = true;
             c->live--;
             if (c->sums != NULL) {
-                weigh(c, pick, 0);
+                set_weight(c, pick, 0);
             }
         }
         if (c->node->stop) {
@@ -162,7 +162,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return LS_OUT_OF_RANGE;
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_choice(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     const struct choose *c = (const struct choose *)it;
     ls_status st = LS_OK;
@@ -201,7 +201,7 @@ static ls_status restore_draws(struct choose *c, lsi_state_reader *r, ls_error *
     return st;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_choice(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct choose *c = (struct choose *)it;
     ls_status st = lsi_state_read_bool(r, &c->ended, err);
@@ -232,10 +232,12 @@ static void close_choose(lsi_iterator *it)
     lsi_free(c->sums);
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_choice(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_choose};
+    static const lsi_iterator_ops ops = {.next = next_choice,
+                                         .save = save_choice,
+                                         .restore = restore_choice,
+                                         .close = close_choose};
     struct choose_node *node = (struct choose_node *)d;
     lsi_iterator *it = NULL;
     struct choose *c = NULL;
@@ -274,7 +276,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 
 /* ---- nodes ---- */
 
-static void destroy(ls_dataset *d)
+static void destroy_choice(ls_dataset *d)
 {
     struct choose_node *node = (struct choose_node *)d;
 
@@ -282,12 +284,16 @@ static void destroy(ls_dataset *d)
     lsi_free(node->weights);
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs);
+static ls_dataset *rebuild_choice(const ls_dataset *d, ls_dataset *const *inputs);
 
-static const lsi_dataset_ops choose_ops = {
-    .kind = "choose", .iterate = iterate, .rebuild = rebuild, .destroy = destroy};
-static const lsi_dataset_ops sample_ops = {
-    .kind = "sample", .iterate = iterate, .rebuild = rebuild, .destroy = destroy};
+static const lsi_dataset_ops choose_ops = {.kind = "choose",
+                                           .iterate = iterate_choice,
+                                           .rebuild = rebuild_choice,
+                                           .destroy = destroy_choice};
+static const lsi_dataset_ops sample_ops = {.kind = "sample",
+                                           .iterate = iterate_choice,
+                                           .rebuild = rebuild_choice,
+                                           .destroy = destroy_choice};
 
 /* What is common to the elements of the data inputs. */
 static ls_status merge_specs(const ls_dataset *d, int n, ls_spec **out, ls_error *err)
@@ -309,8 +315,8 @@ static ls_status merge_specs(const ls_dataset *d, int n, ls_spec **out, ls_error
 }
 
 /* Over inputs that are taken over; the last `ninputs - n` are choices. */
-static ls_dataset *build(const lsi_dataset_ops *ops, ls_dataset *const *inputs,
-                         int ninputs, int n, bool stop)
+static ls_dataset *build_choice(const lsi_dataset_ops *ops, ls_dataset *const *inputs,
+                                int ninputs, int n, bool stop)
 {
     ls_dataset *made = lsi_dataset_new(ops, sizeof(struct choose_node), inputs, ninputs);
     struct choose_node *node = (struct choose_node *)made;
@@ -344,7 +350,7 @@ static bool is_choice(const ls_spec *s)
            (s->kind == LS_SPEC_TENSOR && s->dtype == LS_I64 && s->ndim <= 0);
 }
 
-static void release_all(ls_dataset **ds, size_t n)
+static void release_datasets(ls_dataset **ds, size_t n)
 {
     for (size_t i = 0; ds != NULL && i < n; i++) {
         ls_dataset_release(ds[i]);
@@ -352,10 +358,10 @@ static void release_all(ls_dataset **ds, size_t n)
 }
 
 /* Refuses the arguments of either; takes all of them over. */
-static ls_dataset *refuse(ls_dataset **ds, size_t n, ls_dataset *choices,
-                          const char *what, const char *why)
+static ls_dataset *refuse_inputs(ls_dataset **ds, size_t n, ls_dataset *choices,
+                                 const char *what, const char *why)
 {
-    release_all(ds, n);
+    release_datasets(ds, n);
     ls_dataset_release(choices);
     return lsi_dataset_failed(LS_INVALID_ARGUMENT, LS_KIND_VALUE, "%s: %s", what, why);
 }
@@ -366,17 +372,18 @@ ls_dataset *ls_dataset_choose(ls_dataset **ds, size_t n, ls_dataset *choices,
     ls_dataset **inputs = NULL, *made = NULL;
 
     if (ds == NULL || n == 0 || n >= INT32_MAX) {
-        return refuse(ds, n, choices, "choose", "there is no dataset to choose from");
+        return refuse_inputs(ds, n, choices, "choose",
+                             "there is no dataset to choose from");
     }
     inputs = lsi_alloc(n + 1, sizeof(ls_dataset *));
     if (inputs == NULL) {
-        release_all(ds, n);
+        release_datasets(ds, n);
         ls_dataset_release(choices);
         return NULL;
     }
     memcpy(inputs, ds, n * sizeof(ls_dataset *));
     inputs[n] = choices;
-    made = build(&choose_ops, inputs, (int)n + 1, (int)n, stop_on_empty);
+    made = build_choice(&choose_ops, inputs, (int)n + 1, (int)n, stop_on_empty);
     lsi_free(inputs);
     if (!lsi_dataset_bad(made) && !is_choice(choices->spec)) {
         char text[200];
@@ -392,7 +399,7 @@ ls_dataset *ls_dataset_choose(ls_dataset **ds, size_t n, ls_dataset *choices,
 static ls_dataset *build_sample(ls_dataset *const *inputs, const double *weights, int n,
                                 bool stop, lsi_seeds seeds)
 {
-    ls_dataset *made = build(&sample_ops, inputs, n, n, stop);
+    ls_dataset *made = build_choice(&sample_ops, inputs, n, n, stop);
     struct choose_node *node = (struct choose_node *)made;
 
     if (lsi_dataset_bad(made)) {
@@ -414,7 +421,7 @@ static ls_dataset *build_sample(ls_dataset *const *inputs, const double *weights
     return made;
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_choice(const ls_dataset *d, ls_dataset *const *inputs)
 {
     const struct choose_node *node = (const struct choose_node *)d;
 
@@ -422,12 +429,12 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
         (void)ls_dataset_retain(inputs[i]);
     }
     return node->weights == NULL
-               ? build(&choose_ops, inputs, d->ninputs, node->n, node->stop)
+               ? build_choice(&choose_ops, inputs, d->ninputs, node->n, node->stop)
                : build_sample(inputs, node->weights, node->n, node->stop, node->seeds);
 }
 
 /* The sum of the weights; negative: one of them is no weight. */
-static double add_up(const double *weights, size_t n)
+static double sum_weights(const double *weights, size_t n)
 {
     double sum = 0;
 
@@ -441,7 +448,7 @@ static double add_up(const double *weights, size_t n)
 }
 
 /* Those with a weight move to the front; the others are released. Returns how many. */
-static int leave_out(ls_dataset **ds, double *weights, size_t n)
+static int drop_input(ls_dataset **ds, double *weights, size_t n)
 {
     int kept = 0;
 
@@ -464,16 +471,17 @@ ls_dataset *ls_dataset_sample(ls_dataset **ds, size_t n, const double *weights,
     int kept = 0;
 
     if (ds == NULL || n == 0 || n > INT32_MAX) {
-        return refuse(ds, n, NULL, "sample", "there is no dataset to draw from");
+        return refuse_inputs(ds, n, NULL, "sample", "there is no dataset to draw from");
     }
-    if (weights != NULL && !(add_up(weights, n) > 0)) {
-        return refuse(ds, n, NULL, "sample",
-                      "weights are finite and not negative, and one of them is positive");
+    if (weights != NULL && !(sum_weights(weights, n) > 0)) {
+        return refuse_inputs(
+            ds, n, NULL, "sample",
+            "weights are finite and not negative, and one of them is positive");
     }
     inputs = lsi_alloc(n, sizeof(ls_dataset *));
     own = lsi_alloc(n, sizeof(double));
     if (inputs == NULL || own == NULL) {
-        release_all(ds, n);
+        release_datasets(ds, n);
         lsi_free(inputs);
         lsi_free(own);
         return NULL;
@@ -482,7 +490,7 @@ ls_dataset *ls_dataset_sample(ls_dataset **ds, size_t n, const double *weights,
         inputs[i] = ds[i];
         own[i] = weights != NULL ? weights[i] : 1;
     }
-    kept = leave_out(inputs, own, n);
+    kept = drop_input(inputs, own, n);
     made = kept == 1 ? inputs[0]
                      : build_sample(inputs, own, kept, stop_on_empty, lsi_seeds_of(seed));
     lsi_free(inputs);

@@ -27,51 +27,51 @@ void lsi_data_options_merge(ls_data_options *into, const ls_data_options *more)
 }
 
 /* It has an iterator of its own because saving asks the last node for the options. */
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_input(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     return lsi_iterator_next(((lsi_unary_iterator *)it)->input, out, err);
 }
 
-static ls_status fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int64_t *got,
-                      ls_error *err)
+static ls_status fill_input(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
+                            int64_t *got, ls_error *err)
 {
     return lsi_iterator_fill(((lsi_unary_iterator *)it)->input, rows, want, got, err);
 }
 
-static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
+static ls_status skip_input(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
 {
     return lsi_iterator_skip(((lsi_unary_iterator *)it)->input, n, skipped, err);
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_input(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     return lsi_iterator_save(((lsi_unary_iterator *)it)->input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_input(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     return lsi_iterator_restore(((lsi_unary_iterator *)it)->input, r, err);
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_options(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {.next = next,
-                                         .fill = fill,
-                                         .skip = skip,
-                                         .save = save,
-                                         .restore = restore,
+    static const lsi_iterator_ops ops = {.next = next_input,
+                                         .fill = fill_input,
+                                         .skip = skip_input,
+                                         .save = save_input,
+                                         .restore = restore_input,
                                          .close = lsi_unary_iterator_close};
 
     return lsi_unary_iterator_new(&ops, sizeof(lsi_unary_iterator), d, out, err);
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_options(const ls_dataset *d, ls_dataset *const *inputs)
 {
     return ls_dataset_with_options(ls_dataset_retain(inputs[0]),
                                    &((const struct options *)d)->own);
 }
 
-static bool possible(const ls_data_options *o)
+static bool options_valid(const ls_data_options *o)
 {
     return o->auto_shard >= LS_SHARD_OFF && o->auto_shard <= LS_SHARD_BY_HINT &&
            (unsigned)o->external_state <= LS_STATE_FAIL && o->threads >= 0;
@@ -80,7 +80,7 @@ static bool possible(const ls_data_options *o)
 ls_dataset *ls_dataset_with_options(ls_dataset *d, const ls_data_options *opts)
 {
     static const lsi_dataset_ops ops = {
-        .kind = "options", .iterate = iterate, .rebuild = rebuild};
+        .kind = "options", .iterate = iterate_options, .rebuild = rebuild_options};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct options), &d, 1);
     struct options *node = (struct options *)made;
 
@@ -92,7 +92,7 @@ ls_dataset *ls_dataset_with_options(ls_dataset *d, const ls_data_options *opts)
         memcpy(&node->own, opts, LSI_MIN(opts->struct_size, sizeof node->own));
         node->own.struct_size = sizeof node->own;
     }
-    if (!possible(&node->own)) {
+    if (!options_valid(&node->own)) {
         return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                                 "options: auto_shard %d, external_state %d or threads %d "
                                 "is none of the values there are",

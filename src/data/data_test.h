@@ -220,6 +220,41 @@ static inline bool lst_spec_is(const ls_dataset *d, const char *want)
     return lst_same(&t, want);
 }
 
+/* A zip of two datasets. */
+static inline ls_dataset *lst_zip(ls_dataset *a, ls_dataset *b)
+{
+    return ls_dataset_zip((ls_dataset *[]){a, b}, 2);
+}
+
+/* 0 1 2 3 4, without an end. */
+static inline ls_dataset *lst_endless(void)
+{
+    return ls_dataset_repeat(lst_range(5), -1);
+}
+
+/* Batches of 2, 2, 3, 2 and 2 elements. */
+static inline ls_dataset *lst_uneven_batches(void)
+{
+    return ls_dataset_concatenate(
+        ls_dataset_batch(lst_range(4), 2),
+        ls_dataset_concatenate(ls_dataset_batch(lst_range(3), 3),
+                               ls_dataset_batch(lst_range(4), 2)));
+}
+
+/* Whether a dataset failed while it was built, with this exception of TensorFlow's. */
+static inline bool lst_raises(ls_dataset *d, const char *python)
+{
+    ls_error err = LS_ERROR_INIT;
+    const bool same = ls_dataset_status(d, &err) == LS_INVALID_ARGUMENT &&
+                      strcmp(ls_error_python(&err), python) == 0;
+
+    if (!same) {
+        (void)fprintf(stderr, "  gave   %s: %s\n", ls_error_python(&err), err.message);
+    }
+    ls_dataset_release(d);
+    return same;
+}
+
 /*
  * Contract C: for every k, k calls, save, restore into an iterator of a second dataset
  * built in the same way, and the rest: together the sequence of an undisturbed one. The

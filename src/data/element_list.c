@@ -101,7 +101,7 @@ size_t lsi_element_list_count(const lsi_element_list *s)
 /* ---- filling ---- */
 
 /* A batch has the structure of the spec: whether that is also the element's own. */
-static bool is_like(const ls_spec *s, const ls_value *v)
+static bool has_structure(const ls_spec *s, const ls_value *v)
 {
     const ls_value_kind kind = ls_value_kind_of(v);
     bool like = kind == (s->kind == LS_SPEC_DICT ? LS_VALUE_DICT : LS_VALUE_TUPLE) &&
@@ -115,13 +115,13 @@ static bool is_like(const ls_spec *s, const ls_value *v)
     }
     for (size_t i = 0; like && i < s->size; i++) {
         like = (s->kind != LS_SPEC_DICT || strcmp(s->keys[i], ls_value_key(v, i)) == 0) &&
-               is_like(s->child[i], ls_value_child(v, i));
+               has_structure(s->child[i], ls_value_child(v, i));
     }
     return like;
 }
 
 /* Room for one more block. */
-static ls_status reserve(lsi_element_list *s, ls_error *err)
+static ls_status reserve_block(lsi_element_list *s, ls_error *err)
 {
     if (s->nblocks == s->room) {
         const size_t room = LSI_MAX(64, 2 * s->room);
@@ -144,7 +144,7 @@ ls_status lsi_element_list_seal(lsi_element_list *s, ls_error *err)
     if (s->open == NULL) {
         return LS_OK;
     }
-    st = reserve(s, err);
+    st = reserve_block(s, err);
     if (st == LS_OK) {
         st = lsi_batch_rows_take(s->open, &batch, err);
         if (st == LS_OK) {
@@ -187,12 +187,12 @@ ls_status lsi_element_list_add(lsi_element_list *s, ls_value *element, ls_error 
 {
     ls_status st;
 
-    if (s->bytes > 0 && is_like(s->spec, element)) {
+    if (s->bytes > 0 && has_structure(s->spec, element)) {
         return add_row(s, element, err);
     }
     st = lsi_element_list_seal(s, err);
     if (st == LS_OK) {
-        st = reserve(s, err);
+        st = reserve_block(s, err);
     }
     if (st == LS_OK) {
         s->n++;
@@ -204,8 +204,8 @@ ls_status lsi_element_list_add(lsi_element_list *s, ls_value *element, ls_error 
 /* ---- reading ---- */
 
 /* The block of element `i`: the one at *near, the next one, or any. */
-static const struct block *find(const lsi_element_list *s, size_t i, size_t *near,
-                                size_t *row)
+static const struct block *find_block(const lsi_element_list *s, size_t i, size_t *near,
+                                      size_t *row)
 {
     size_t at = LSI_MIN(*near, s->nblocks - 1);
 
@@ -235,7 +235,7 @@ ls_status lsi_element_list_get(const lsi_element_list *s, size_t i, size_t *near
                                ls_value **out, ls_error *err)
 {
     size_t row = 0;
-    const struct block *b = find(s, i, near, &row);
+    const struct block *b = find_block(s, i, near, &row);
 
     if (b->batch) {
         return lsi_value_row(b->value, (int64_t)row, out, err);
@@ -251,7 +251,7 @@ ls_status lsi_element_list_rows(const lsi_element_list *s, size_t i, size_t n,
 
     for (size_t done = 0, some; done < n && st == LS_OK; done += some) {
         size_t row = 0;
-        const struct block *b = find(s, i + done, near, &row);
+        const struct block *b = find_block(s, i + done, near, &row);
 
         some = LSI_MIN(n - done, b->end - (i + done));
         st = b->batch ? lsi_batch_rows_add_rows(rows, b->value, (int64_t)row,

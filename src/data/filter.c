@@ -13,7 +13,8 @@ struct filter {
 };
 
 /* Whether the element is kept: the predicate's only component is a bool scalar. */
-static ls_status judge(struct filter *f, ls_value *element, bool *keep, ls_error *err)
+static ls_status call_predicate(struct filter *f, ls_value *element, bool *keep,
+                                ls_error *err)
 {
     const struct filter_node *node = (const struct filter_node *)f->unary.base.dataset;
     ls_value *verdict = NULL;
@@ -39,7 +40,7 @@ static ls_status judge(struct filter *f, ls_value *element, bool *keep, ls_error
     return st;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_kept(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct filter *f = (struct filter *)it;
 
@@ -51,7 +52,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         if (st != LS_OK) {
             return st;
         }
-        st = judge(f, element, &keep, err);
+        st = call_predicate(f, element, &keep, err);
         if (st == LS_OK && keep) {
             *out = element;
             return LS_OK;
@@ -63,13 +64,13 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     }
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_filter(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     lsi_state_write_u64(w, ((struct filter *)it)->number);
     return lsi_iterator_save(((struct filter *)it)->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_filter(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct filter *f = (struct filter *)it;
     const ls_status st = lsi_state_read_u64(r, &f->number, err);
@@ -83,15 +84,17 @@ static void close_filter(lsi_iterator *it)
     lsi_unary_iterator_close(it);
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_filter(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_filter};
+    static const lsi_iterator_ops ops = {.next = next_kept,
+                                         .save = save_filter,
+                                         .restore = restore_filter,
+                                         .close = close_filter};
 
     return lsi_function_iterator_new(&ops, sizeof(struct filter), d, out, err);
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_filter(const ls_dataset *d, ls_dataset *const *inputs)
 {
     const struct filter_node *node = (const struct filter_node *)d;
 
@@ -101,7 +104,7 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
 ls_dataset *ls_dataset_filter(ls_dataset *d, ls_map_fn predicate, void *user)
 {
     static const lsi_dataset_ops ops = {
-        .kind = "filter", .iterate = iterate, .rebuild = rebuild};
+        .kind = "filter", .iterate = iterate_filter, .rebuild = rebuild_filter};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct filter_node), &d, 1);
     struct filter_node *node = (struct filter_node *)made;
 

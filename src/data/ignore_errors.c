@@ -15,7 +15,7 @@ struct careless {
     ls_error why, last;
 };
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_without_error(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct careless *c = (struct careless *)it;
     int same = -1; // none yet
@@ -37,21 +37,22 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     }
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_ignore_errors(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     return lsi_iterator_save(((lsi_unary_iterator *)it)->input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_ignore_errors(lsi_iterator *it, lsi_state_reader *r,
+                                       ls_error *err)
 {
     return lsi_iterator_restore(((lsi_unary_iterator *)it)->input, r, err);
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_ignore_errors(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {.next = next,
-                                         .save = save,
-                                         .restore = restore,
+    static const lsi_iterator_ops ops = {.next = next_without_error,
+                                         .save = save_ignore_errors,
+                                         .restore = restore_ignore_errors,
                                          .close = lsi_unary_iterator_close};
 
     const ls_status st =
@@ -63,7 +64,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     return st;
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_ignore_errors(const ls_dataset *d, ls_dataset *const *inputs)
 {
     (void)d;
     return ls_dataset_ignore_errors(ls_dataset_retain(inputs[0]));
@@ -71,8 +72,9 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
 
 ls_dataset *ls_dataset_ignore_errors(ls_dataset *d)
 {
-    static const lsi_dataset_ops ops = {
-        .kind = "ignore_errors", .iterate = iterate, .rebuild = rebuild};
+    static const lsi_dataset_ops ops = {.kind = "ignore_errors",
+                                        .iterate = iterate_ignore_errors,
+                                        .rebuild = rebuild_ignore_errors};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof *made, &d, 1);
 
     if (lsi_dataset_bad(made)) {

@@ -29,13 +29,13 @@ struct interleave {
     int depth;     // of the datasets that it belongs to
 };
 
-static void advance(struct interleave *il)
+static void advance_cursor(struct interleave *il)
 {
     il->at = (int64_t)il->at + 1 < il->node->slots ? il->at + 1 : 0;
     il->taken = 0;
 }
 
-static void empty(struct interleave *il, struct slot *s)
+static void empty_slot(struct interleave *il, struct slot *s)
 {
     if (s->it != NULL) {
         il->live--;
@@ -46,7 +46,7 @@ static void empty(struct interleave *il, struct slot *s)
 }
 
 /* Room for slot `at`; there may be fewer inputs than slots. */
-static ls_status reserve(struct interleave *il, size_t at, ls_error *err)
+static ls_status reserve_slot(struct interleave *il, size_t at, ls_error *err)
 {
     size_t room = LSI_MAX(4, 2 * il->room);
     struct slot *grown = NULL;
@@ -93,7 +93,7 @@ static ls_status open_slot(struct interleave *il, struct slot *s, ls_value *elem
     return LS_OK;
 }
 
-static ls_status refill(struct interleave *il, struct slot *s, ls_error *err)
+static ls_status refill_slot(struct interleave *il, struct slot *s, ls_error *err)
 {
     ls_value *element = il->late;
     ls_status st =
@@ -121,7 +121,7 @@ static ls_status refill(struct interleave *il, struct slot *s, ls_error *err)
 }
 
 /* Moves to a slot that is not empty; LS_OUT_OF_RANGE: all are, and stay so. */
-static ls_status find(struct interleave *il, struct slot **out, ls_error *err)
+static ls_status find_slot(struct interleave *il, struct slot **out, ls_error *err)
 {
     while (!il->over || il->live > 0) {
         ls_status st = LS_OK;
@@ -130,9 +130,9 @@ static ls_status find(struct interleave *il, struct slot **out, ls_error *err)
             il->at = 0; // slots behind were never needed
             il->taken = 0;
         }
-        st = reserve(il, il->at, err);
+        st = reserve_slot(il, il->at, err);
         if (st == LS_OK && il->slots[il->at].it == NULL && !il->over) {
-            st = refill(il, &il->slots[il->at], err);
+            st = refill_slot(il, &il->slots[il->at], err);
         }
         if (st != LS_OK) {
             return st;
@@ -142,35 +142,35 @@ static ls_status find(struct interleave *il, struct slot **out, ls_error *err)
             return LS_OK;
         }
         if (il->over) {
-            advance(il);
+            advance_cursor(il);
         }
     }
     return LS_OUT_OF_RANGE;
 }
 
 /* How many more elements belong to this visit. */
-static int64_t left(const struct interleave *il)
+static int64_t left_of_visit(const struct interleave *il)
 {
     return il->node->slots == 1 ? INT64_MAX : il->node->visit - il->taken;
 }
 
 /* Notes what a visit gave; an end empties the slot. False: it was another failure. */
-static bool note(struct interleave *il, struct slot *s, int64_t n, ls_status st)
+static bool note_visit(struct interleave *il, struct slot *s, int64_t n, ls_status st)
 {
     if (st == LS_OUT_OF_RANGE) {
-        empty(il, s);
-        advance(il);
+        empty_slot(il, s);
+        advance_cursor(il);
         return true;
     }
-    if (n >= left(il)) {
-        advance(il);
+    if (n >= left_of_visit(il)) {
+        advance_cursor(il);
     } else if (il->node->slots > 1) {
         il->taken += n;
     }
     return st == LS_OK;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_interleaved(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct interleave *il = (struct interleave *)it;
 
@@ -178,14 +178,14 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         struct slot *s = NULL;
         ls_value *element = NULL;
         bool check = false;
-        ls_status st = find(il, &s, err);
+        ls_status st = find_slot(il, &s, err);
 
         if (st != LS_OK) {
             return st;
         }
         check = s->check;
         st = lsi_iterator_next(s->it, &element, err);
-        if (!note(il, s, st == LS_OK, st)) {
+        if (!note_visit(il, s, st == LS_OK, st)) {
             return st;
         }
         if (st != LS_OK) {
@@ -208,7 +208,7 @@ static ls_status fill_one(lsi_iterator *it, lsi_batch_rows *rows, int64_t *got,
                           ls_error *err)
 {
     ls_value *element = NULL;
-    ls_status st = next(it, &element, err);
+    ls_status st = next_interleaved(it, &element, err);
 
     if (st == LS_OK) {
         st = lsi_batch_rows_add(rows, element, err);
@@ -218,8 +218,8 @@ static ls_status fill_one(lsi_iterator *it, lsi_batch_rows *rows, int64_t *got,
     return st;
 }
 
-static ls_status fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int64_t *got,
-                      ls_error *err)
+static ls_status fill_interleaved(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
+                                  int64_t *got, ls_error *err)
 {
     struct interleave *il = (struct interleave *)it;
     const bool unknown = lsi_spec_is_unknown(it->dataset->spec);
@@ -228,7 +228,7 @@ static ls_status fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int6
     while (*got < want) {
         struct slot *s = NULL;
         int64_t part = 0;
-        ls_status st = find(il, &s, err);
+        ls_status st = find_slot(il, &s, err);
 
         if (st != LS_OK) {
             return st;
@@ -240,16 +240,18 @@ static ls_status fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int6
             }
             continue;
         }
-        st = lsi_iterator_fill(s->it, rows, LSI_MIN(want - *got, left(il)), &part, err);
+        st = lsi_iterator_fill(s->it, rows, LSI_MIN(want - *got, left_of_visit(il)),
+                               &part, err);
         *got += part;
-        if (!note(il, s, part, st)) {
+        if (!note_visit(il, s, part, st)) {
             return st;
         }
     }
     return LS_OK;
 }
 
-static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
+static ls_status skip_interleaved(lsi_iterator *it, int64_t n, int64_t *skipped,
+                                  ls_error *err)
 {
     struct interleave *il = (struct interleave *)it;
 
@@ -257,21 +259,22 @@ static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *e
     while (*skipped < n) {
         struct slot *s = NULL;
         int64_t part = 0;
-        ls_status st = find(il, &s, err);
+        ls_status st = find_slot(il, &s, err);
 
         if (st != LS_OK) {
             return st;
         }
-        st = lsi_iterator_skip(s->it, LSI_MIN(n - *skipped, left(il)), &part, err);
+        st = lsi_iterator_skip(s->it, LSI_MIN(n - *skipped, left_of_visit(il)), &part,
+                               err);
         *skipped += part;
-        if (!note(il, s, part, st)) {
+        if (!note_visit(il, s, part, st)) {
             return st;
         }
     }
     return LS_OK;
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_interleave(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct interleave *il = (struct interleave *)it;
     ls_status st = LS_OK;
@@ -310,7 +313,7 @@ static ls_status restore_slot(struct interleave *il, lsi_state_reader *r, ls_err
         st = lsi_state_read_u64(r, &number, err);
     }
     if (st == LS_OK) {
-        st = reserve(il, (size_t)at, err);
+        st = reserve_slot(il, (size_t)at, err);
     }
     if (st == LS_OK && il->slots[at].it != NULL) {
         st = lsi_state_damaged(err, "a slot that occurs twice");
@@ -327,22 +330,22 @@ static ls_status restore_slot(struct interleave *il, lsi_state_reader *r, ls_err
     return st == LS_OK ? lsi_iterator_restore(il->slots[at].it, r, err) : st;
 }
 
-static void empty_all(struct interleave *il)
+static void empty_slots(struct interleave *il)
 {
     for (size_t i = 0; i < il->room; i++) {
-        empty(il, &il->slots[i]);
+        empty_slot(il, &il->slots[i]);
     }
     ls_value_release(il->late);
     il->late = NULL;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_interleave(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct interleave *il = (struct interleave *)it;
     uint64_t at = 0, taken = 0, live = 0;
     ls_status st = lsi_iterator_restore(il->unary.input, r, err);
 
-    empty_all(il);
+    empty_slots(il);
     if (st == LS_OK) {
         st = lsi_state_read_bool(r, &il->over, err);
     }
@@ -372,15 +375,16 @@ static void close_interleave(lsi_iterator *it)
 {
     struct interleave *il = (struct interleave *)it;
 
-    empty_all(il);
+    empty_slots(il);
     lsi_free(il->slots);
     lsi_unary_iterator_close(it);
 }
 
 ls_status lsi_interleave_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {next, fill,    skip,
-                                         save, restore, close_interleave};
+    static const lsi_iterator_ops ops = {next_interleaved,   fill_interleaved,
+                                         skip_interleaved,   save_interleave,
+                                         restore_interleave, close_interleave};
     const ls_status st =
         lsi_function_iterator_new(&ops, sizeof(struct interleave), d, out, err);
 

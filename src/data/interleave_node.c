@@ -6,8 +6,8 @@
 /* ---- the dataset of an element ---- */
 
 /* Whether elements of `have` are elements of `want`, or have to be looked at. */
-static ls_status compare(const ls_spec *want, const ls_spec *have, bool *check,
-                         ls_error *err)
+static ls_status compare_specs(const ls_spec *want, const ls_spec *have, bool *check,
+                               ls_error *err)
 {
     ls_spec *both = NULL;
     ls_status st = LS_OK;
@@ -32,7 +32,7 @@ ls_status lsi_interleave_open(const lsi_interleave_node *node, ls_value *element
     ls_status st = ls_dataset_status(d, &e);
 
     if (st == LS_OK && node->base.spec != NULL) {
-        st = compare(node->base.spec, d->spec, check, &e);
+        st = compare_specs(node->base.spec, d->spec, check, &e);
     }
     if (st == LS_OK) {
         *out = d;
@@ -48,7 +48,7 @@ ls_status lsi_interleave_open(const lsi_interleave_node *node, ls_value *element
 /* ---- what elements look like, if nobody said ---- */
 
 /* Whether reading an element leaves no trace: no files, seeds, caches or functions. */
-static bool pure(const ls_dataset *d)
+static bool is_pure(const ls_dataset *d)
 {
     static const char *const kinds[] = {"range",  "tensors",   "slices",      "take",
                                         "skip",   "repeat",    "shard",       "batch",
@@ -60,7 +60,7 @@ static bool pure(const ls_dataset *d)
         found = strcmp(d->ops->kind, kinds[i]) == 0;
     }
     for (int i = 0; found && i < d->ninputs; i++) {
-        found = pure(d->inputs[i]);
+        found = is_pure(d->inputs[i]);
     }
     return found && !d->stateful;
 }
@@ -84,7 +84,8 @@ static ls_status without_sizes(const ls_spec *leaf, void *user, ls_spec **out,
 }
 
 /* Asks the function about the first element, where that can be had for nothing. */
-static ls_status ask(const lsi_interleave_node *node, ls_spec **out, ls_error *err)
+static ls_status spec_of_first(const lsi_interleave_node *node, ls_spec **out,
+                               ls_error *err)
 {
     ls_dataset *from = node->base.inputs[0], *made = NULL;
     lsi_iterator *it = NULL;
@@ -92,7 +93,7 @@ static ls_status ask(const lsi_interleave_node *node, ls_spec **out, ls_error *e
     bool check = false;
     ls_status st = LS_OUT_OF_RANGE;
 
-    if (pure(from) && lsi_dataset_iterate(from, &it, NULL) == LS_OK) {
+    if (is_pure(from) && lsi_dataset_iterate(from, &it, NULL) == LS_OK) {
         st = lsi_iterator_next(it, &first, NULL);
     }
     if (st == LS_OK) {
@@ -109,7 +110,7 @@ static ls_status ask(const lsi_interleave_node *node, ls_spec **out, ls_error *e
 
 /* ---- building ---- */
 
-static lsi_shared_user *retain(lsi_shared_user *s)
+static lsi_shared_user *retain_user(lsi_shared_user *s)
 {
     if (s != NULL) {
         (void)atomic_fetch_add(&s->refs, 1);
@@ -117,18 +118,18 @@ static lsi_shared_user *retain(lsi_shared_user *s)
     return s;
 }
 
-static void release(lsi_shared_user *s)
+static void release_user(lsi_shared_user *s)
 {
     if (s != NULL && atomic_fetch_sub(&s->refs, 1) == 1) {
         s->destroy(s);
     }
 }
 
-static void destroy(ls_dataset *d)
+static void destroy_interleave(ls_dataset *d)
 {
     lsi_interleave_node *node = (lsi_interleave_node *)d;
 
-    release(node->shared);
+    release_user(node->shared);
     lsi_free(node->reader);
 }
 
@@ -185,14 +186,15 @@ static ls_status keep_reader(lsi_interleave_node *node, const char *reader, ls_e
 }
 
 /* The rest of a node whose function and options are set. */
-static ls_dataset *complete(lsi_interleave_node *node, const ls_interleave_options *o)
+static ls_dataset *complete_interleave(lsi_interleave_node *node,
+                                       const ls_interleave_options *o)
 {
     ls_dataset *made = &node->base;
     const ls_dataset *from = made->inputs[0];
     const bool endless = node->parallel != 0 && from->cardinality == LS_INFINITE;
     ls_error e = LS_ERROR_INIT;
     ls_spec *spec = ls_spec_retain(o->spec);
-    ls_status st = spec != NULL ? LS_OK : ask(node, &spec, &e);
+    ls_status st = spec != NULL ? LS_OK : spec_of_first(node, &spec, &e);
 
     if (st == LS_OK) {
         st = keep_reader(node, o->reader, &e);
@@ -202,24 +204,24 @@ static ls_dataset *complete(lsi_interleave_node *node, const ls_interleave_optio
     return lsi_dataset_done(made, st, spec, endless ? LS_INFINITE : LS_UNKNOWN_SIZE, &e);
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs);
+static ls_dataset *rebuild_interleave(const ls_dataset *d, ls_dataset *const *inputs);
 
 static const lsi_dataset_ops flat_ops = {.kind = "flat_map",
                                          .iterate = lsi_interleave_iterate,
-                                         .rebuild = rebuild,
-                                         .destroy = destroy};
+                                         .rebuild = rebuild_interleave,
+                                         .destroy = destroy_interleave};
 static const lsi_dataset_ops serial_ops = {.kind = "interleave",
                                            .iterate = lsi_interleave_iterate,
-                                           .rebuild = rebuild,
-                                           .destroy = destroy};
+                                           .rebuild = rebuild_interleave,
+                                           .destroy = destroy_interleave};
 static const lsi_dataset_ops parallel_ops = {.kind = "parallel_interleave",
                                              .iterate = lsi_interleave_iterate,
-                                             .rebuild = rebuild,
-                                             .destroy = destroy};
+                                             .rebuild = rebuild_interleave,
+                                             .destroy = destroy_interleave};
 
-static ls_dataset *build(ls_dataset *d, ls_dataset_fn fn, void *user,
-                         lsi_shared_user *shared, bool flat,
-                         const ls_interleave_options *opts)
+static ls_dataset *build_interleave(ls_dataset *d, ls_dataset_fn fn, void *user,
+                                    lsi_shared_user *shared, bool flat,
+                                    const ls_interleave_options *opts)
 {
     ls_interleave_options o = LS_INTERLEAVE_OPTIONS_INIT;
     const lsi_dataset_ops *ops = &flat_ops;
@@ -239,7 +241,7 @@ static ls_dataset *build(ls_dataset *d, ls_dataset_fn fn, void *user,
     made = lsi_dataset_new(ops, sizeof *node, &d, 1);
     node = (lsi_interleave_node *)made;
     if (made == NULL) {
-        release(shared);
+        release_user(shared);
         return NULL;
     }
     node->shared = shared;
@@ -259,10 +261,10 @@ static ls_dataset *build(ls_dataset *d, ls_dataset_fn fn, void *user,
     node->parallel = o.parallel;
     node->flat = flat;
     node->unordered = o.unordered;
-    return complete(node, &o);
+    return complete_interleave(node, &o);
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_interleave(const ls_dataset *d, ls_dataset *const *inputs)
 {
     const lsi_interleave_node *node = (const lsi_interleave_node *)d;
     ls_interleave_options o = LS_INTERLEAVE_OPTIONS_INIT;
@@ -274,8 +276,8 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
     o.parallel = node->parallel;
     o.unordered = node->unordered;
     o.reader = node->reader;
-    made = build(ls_dataset_retain(inputs[0]), node->fn, node->user, retain(node->shared),
-                 node->flat, &o);
+    made = build_interleave(ls_dataset_retain(inputs[0]), node->fn, node->user,
+                            retain_user(node->shared), node->flat, &o);
     if (!lsi_dataset_bad(made)) {
         made->print = d->print; // with what its maker may have added
     }
@@ -286,17 +288,17 @@ ls_dataset *lsi_dataset_interleave_shared(ls_dataset *d, ls_dataset_fn fn,
                                           lsi_shared_user *user, bool flat,
                                           const ls_interleave_options *opts)
 {
-    return build(d, fn, user, user, flat, opts);
+    return build_interleave(d, fn, user, user, flat, opts);
 }
 
 ls_dataset *ls_dataset_flat_map(ls_dataset *d, ls_dataset_fn fn, void *user,
                                 const ls_interleave_options *opts)
 {
-    return build(d, fn, user, NULL, true, opts);
+    return build_interleave(d, fn, user, NULL, true, opts);
 }
 
 ls_dataset *ls_dataset_interleave(ls_dataset *d, ls_dataset_fn fn, void *user,
                                   const ls_interleave_options *opts)
 {
-    return build(d, fn, user, NULL, false, opts);
+    return build_interleave(d, fn, user, NULL, false, opts);
 }

@@ -57,7 +57,7 @@ void ls_iterator_release(ls_iterator *it)
     }
 }
 
-static ls_status missing(ls_error *err, const char *what)
+static ls_status fail_null(ls_error *err, const char *what)
 {
     return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "iterator: %s is NULL",
                          what);
@@ -73,7 +73,7 @@ ls_status ls_iterator_next(ls_iterator *it, ls_value **out, ls_error *err)
     ls_status st = LS_OUT_OF_RANGE;
 
     if (it == NULL || out == NULL) {
-        return missing(err, it == NULL ? "the iterator" : "`out`");
+        return fail_null(err, it == NULL ? "the iterator" : "`out`");
     }
     lsi_mutex_lock(&it->lock);
     if (!it->ended) {
@@ -94,7 +94,7 @@ ls_status ls_iterator_save(ls_iterator *it, ls_value **out, ls_error *err)
     ls_status st;
 
     if (it == NULL || out == NULL) {
-        return missing(err, it == NULL ? "the iterator" : "`out`");
+        return fail_null(err, it == NULL ? "the iterator" : "`out`");
     }
     lsi_state_write_u64(&w, MAGIC);
     lsi_state_write_u64(&w, VERSION);
@@ -148,7 +148,7 @@ static ls_status check_frame(lsi_state_reader *r, bool *ended, ls_error *err)
 }
 
 /* Puts a fresh iterator to the position, so that a failure leaves the old one alone. */
-static ls_status restore(ls_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_iterator(ls_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     lsi_iterator *fresh = NULL;
     bool ended = false;
@@ -179,7 +179,7 @@ ls_status ls_iterator_restore(ls_iterator *it, ls_value *state, ls_error *err)
     ls_status st;
 
     if (it == NULL) {
-        return missing(err, "the iterator");
+        return fail_null(err, "the iterator");
     }
     if (t == NULL || ls_tensor_dtype(t) != LS_U8 || ls_tensor_data(t) == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
@@ -189,7 +189,7 @@ ls_status ls_iterator_restore(ls_iterator *it, ls_value *state, ls_error *err)
     }
     lsi_state_reader r = {ls_tensor_data(t), ls_tensor_bytes(t), 0};
     lsi_mutex_lock(&it->lock);
-    st = restore(it, &r, err);
+    st = restore_iterator(it, &r, err);
     lsi_mutex_unlock(&it->lock);
     return st;
 }

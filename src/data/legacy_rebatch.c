@@ -47,8 +47,8 @@ static ls_status cut_leaf(const ls_value *v, const struct piece *p, ls_value **o
     return st;
 }
 
-static ls_status cut(const ls_value *v, const struct piece *p, ls_value **out,
-                     ls_error *err)
+static ls_status cut_piece(const ls_value *v, const struct piece *p, ls_value **out,
+                           ls_error *err)
 {
     const size_t n = ls_value_size(v);
     ls_value **items = NULL;
@@ -62,7 +62,7 @@ static ls_status cut(const ls_value *v, const struct piece *p, ls_value **out,
         return lsi_fail_memory(err, "a piece of a batch", n * sizeof(ls_value *));
     }
     for (size_t i = 0; i < n && st == LS_OK; i++) {
-        st = cut(ls_value_child(v, i), p, &items[i], err);
+        st = cut_piece(ls_value_child(v, i), p, &items[i], err);
     }
     if (st == LS_OK) {
         st = lsi_value_like(v, items, out, err);
@@ -71,7 +71,7 @@ static ls_status cut(const ls_value *v, const struct piece *p, ls_value **out,
     return st;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_piece(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct legacy_iterator *l = (struct legacy_iterator *)it;
     const int64_t n = ((const struct legacy *)it->dataset)->pieces;
@@ -84,7 +84,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     if (st != LS_OK) {
         return st;
     }
-    st = cut(l->batch, &p, out, err);
+    st = cut_piece(l->batch, &p, out, err);
     l->piece = p.k + 1;
     if (st == LS_INVALID_ARGUMENT || (st == LS_OK && l->piece == n)) {
         ls_value_release(l->batch);
@@ -95,13 +95,13 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static void close_legacy(lsi_iterator *it)
+static void close_pieces(lsi_iterator *it)
 {
     ls_value_release(((struct legacy_iterator *)it)->batch);
     lsi_unary_iterator_close(it);
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_pieces(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct legacy_iterator *l = (struct legacy_iterator *)it;
 
@@ -113,7 +113,7 @@ static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
     return lsi_iterator_save(l->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_pieces(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct legacy_iterator *l = (struct legacy_iterator *)it;
     const int64_t n = ((const struct legacy *)it->dataset)->pieces;
@@ -136,15 +136,17 @@ static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
     return st;
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_pieces(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_legacy};
+    static const lsi_iterator_ops ops = {.next = next_piece,
+                                         .save = save_pieces,
+                                         .restore = restore_pieces,
+                                         .close = close_pieces};
 
     return lsi_unary_iterator_new(&ops, sizeof(struct legacy_iterator), d, out, err);
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_pieces(const ls_dataset *d, ls_dataset *const *inputs)
 {
     return lsi_dataset_legacy_rebatch(ls_dataset_retain(inputs[0]),
                                       ((const struct legacy *)d)->pieces);
@@ -153,7 +155,7 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
 ls_dataset *lsi_dataset_legacy_rebatch(ls_dataset *d, int64_t n)
 {
     static const lsi_dataset_ops ops = {
-        .kind = "legacy_rebatch", .iterate = iterate, .rebuild = rebuild};
+        .kind = "legacy_rebatch", .iterate = iterate_pieces, .rebuild = rebuild_pieces};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct legacy), &d, 1);
     ls_error err = LS_ERROR_INIT;
     ls_spec *spec = NULL;

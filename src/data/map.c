@@ -27,7 +27,7 @@ ls_status lsi_map_call(const lsi_iterator *it, uint64_t number, ls_context **c,
     return st;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_mapped(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct map *m = (struct map *)it;
     ls_value *element = NULL;
@@ -40,13 +40,13 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_map(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     lsi_state_write_u64(w, ((struct map *)it)->number);
     return lsi_iterator_save(((struct map *)it)->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_map(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct map *m = (struct map *)it;
     const ls_status st = lsi_state_read_u64(r, &m->number, err);
@@ -60,23 +60,25 @@ static void close_map(lsi_iterator *it)
     lsi_unary_iterator_close(it);
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_map(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_map};
+    static const lsi_iterator_ops ops = {.next = next_mapped,
+                                         .save = save_map,
+                                         .restore = restore_map,
+                                         .close = close_map};
 
     return lsi_function_iterator_new(&ops, sizeof(struct map), d, out, err);
 }
 
 /* ---- the node ---- */
 
-static void destroy(ls_dataset *d)
+static void destroy_map(ls_dataset *d)
 {
     lsi_free(((lsi_map_node *)d)->reader);
 }
 
 /* The options as this library knows them, whatever the caller was compiled with. */
-static ls_map_options known(const ls_map_options *opts)
+static ls_map_options options_of(const ls_map_options *opts)
 {
     ls_map_options o = LS_MAP_OPTIONS_INIT;
 
@@ -86,7 +88,7 @@ static ls_map_options known(const ls_map_options *opts)
     return o;
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_map(const ls_dataset *d, ls_dataset *const *inputs)
 {
     const lsi_map_node *node = (const lsi_map_node *)d;
     ls_map_options o = LS_MAP_OPTIONS_INIT;
@@ -99,7 +101,7 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
     return ls_dataset_map(ls_dataset_retain(inputs[0]), node->fn, node->user, &o);
 }
 
-static ls_dataset *complete(ls_dataset *made, const ls_map_options *o)
+static ls_dataset *complete_map(ls_dataset *made, const ls_map_options *o)
 {
     lsi_map_node *node = (lsi_map_node *)made;
     ls_error e = LS_ERROR_INIT;
@@ -119,13 +121,15 @@ static ls_dataset *complete(ls_dataset *made, const ls_map_options *o)
 ls_dataset *ls_dataset_map(ls_dataset *d, ls_map_fn fn, void *user,
                            const ls_map_options *opts)
 {
-    static const lsi_dataset_ops serial = {
-        .kind = "map", .iterate = iterate, .rebuild = rebuild, .destroy = destroy};
+    static const lsi_dataset_ops serial = {.kind = "map",
+                                           .iterate = iterate_map,
+                                           .rebuild = rebuild_map,
+                                           .destroy = destroy_map};
     static const lsi_dataset_ops parallel = {.kind = "parallel_map",
                                              .iterate = lsi_parallel_map_iterate,
-                                             .rebuild = rebuild,
-                                             .destroy = destroy};
-    const ls_map_options o = known(opts);
+                                             .rebuild = rebuild_map,
+                                             .destroy = destroy_map};
+    const ls_map_options o = options_of(opts);
     ls_dataset *made = lsi_dataset_new(o.parallel == 0 ? &serial : &parallel,
                                        sizeof(lsi_map_node), &d, 1);
     lsi_map_node *node = (lsi_map_node *)made;
@@ -148,5 +152,5 @@ ls_dataset *ls_dataset_map(ls_dataset *d, ls_map_fn fn, void *user,
     node->parallel = o.parallel;
     node->unordered = o.unordered || made->options.unordered;
     made->stateful = o.stateful;
-    return complete(made, &o);
+    return complete_map(made, &o);
 }

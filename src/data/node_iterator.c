@@ -9,7 +9,7 @@ static _Thread_local uint64_t lineage_now;
 static _Thread_local int depth_now;
 
 /* SplitMix64's step: far apart for neighbours, and the order of links matters. */
-static uint64_t link_of(uint64_t lineage, uint64_t number)
+static uint64_t link_lineage(uint64_t lineage, uint64_t number)
 {
     uint64_t x = lineage + 0x9E3779B97F4A7C15u + number * 0xD1B54A32D192ED03u;
 
@@ -20,7 +20,7 @@ static uint64_t link_of(uint64_t lineage, uint64_t number)
 
 uint64_t lsi_lineage_below(const lsi_iterator *it, uint64_t number)
 {
-    return link_of(link_of(it->lineage, number), it->dataset->share);
+    return link_lineage(link_lineage(it->lineage, number), it->dataset->share);
 }
 
 ls_status lsi_iterator_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
@@ -249,12 +249,12 @@ ls_status lsi_input_iterator_restore(lsi_iterator **it, uint64_t lineage, ls_dat
 }
 
 /* The first node that keeps state outside, NULL: none does. */
-static const ls_dataset *stateful(const ls_dataset *d)
+static const ls_dataset *find_stateful(const ls_dataset *d)
 {
     const ls_dataset *found = d->stateful ? d : NULL;
 
     for (int i = 0; found == NULL && i < d->ninputs; i++) {
-        found = stateful(d->inputs[i]);
+        found = find_stateful(d->inputs[i]);
     }
     return found;
 }
@@ -267,12 +267,13 @@ ls_status lsi_pipeline_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
                                        : 0;
     const uint64_t pass = atomic_fetch_add_explicit(&d->passes, 1, memory_order_relaxed);
 
-    return lsi_dataset_iterate_inside(d, 0, link_of(link_of(0, seed), pass), out, err);
+    return lsi_dataset_iterate_inside(d, 0, link_lineage(link_lineage(0, seed), pass),
+                                      out, err);
 }
 
 ls_status lsi_pipeline_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
-    const ls_dataset *outside = stateful(it->dataset);
+    const ls_dataset *outside = find_stateful(it->dataset);
     const ls_external_state policy = it->dataset->options.external_state;
 
     w->lenient = policy != LS_STATE_FAIL;
@@ -292,7 +293,7 @@ ls_status lsi_pipeline_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err
 }
 
 /* *it as one of `lineage`. */
-static ls_status remake(lsi_iterator **it, uint64_t lineage, ls_error *err)
+static ls_status remake_iterator(lsi_iterator **it, uint64_t lineage, ls_error *err)
 {
     lsi_iterator *made = NULL;
     ls_status st = LS_OK;
@@ -328,7 +329,7 @@ ls_status lsi_pipeline_restore(lsi_iterator **it, lsi_state_reader *r, ls_error 
         st = lsi_state_read_u64(r, &passes, err);
     }
     if (st == LS_OK) {
-        st = remake(it, lineage, err);
+        st = remake_iterator(it, lineage, err);
     }
     if (st == LS_OK) {
         st = lsi_iterator_restore(*it, r, err);

@@ -38,19 +38,20 @@ struct parallel_map {
     size_t ncontexts;
 };
 
-static struct slot *at(struct parallel_map *m, size_t i)
+static struct slot *slot_at(struct parallel_map *m, size_t i)
 {
     return m->ring[(m->first + i) % m->room];
 }
 
-static void work(void *arg);
+static void run_worker(void *arg);
 
 /* Calls a worker in, if there is work for one more. */
-static void call_in(struct parallel_map *m)
+static void submit_worker(struct parallel_map *m)
 {
     const bool room = m->count < m->limit && !m->ended && !m->reading;
 
-    if (room && !m->hold && m->workers < m->calls && lsi_input_threads_submit(work, m)) {
+    if (room && !m->hold && m->workers < m->calls &&
+        lsi_input_threads_submit(run_worker, m)) {
         m->workers++;
     }
 }
@@ -59,8 +60,8 @@ static void call_in(struct parallel_map *m)
 static struct slot *first_waiting(struct parallel_map *m)
 {
     for (size_t i = 0; i < m->count; i++) {
-        if (at(m, i)->phase == WAITING) {
-            return at(m, i);
+        if (slot_at(m, i)->phase == WAITING) {
+            return slot_at(m, i);
         }
     }
     return NULL;
@@ -69,7 +70,7 @@ static struct slot *first_waiting(struct parallel_map *m)
 /* Reads the next element into the ring; NULL: there is none, or it is a failure. */
 static struct slot *read_input(struct parallel_map *m)
 {
-    struct slot *s = at(m, m->count);
+    struct slot *s = slot_at(m, m->count);
     ls_error e = LS_ERROR_INIT;
     ls_value *element = NULL;
     ls_status st;
@@ -98,7 +99,7 @@ static struct slot *read_input(struct parallel_map *m)
     return st == LS_OK ? s : NULL;
 }
 
-static void call(struct parallel_map *m, struct slot *s)
+static void call_function(struct parallel_map *m, struct slot *s)
 {
     ls_context *c = m->ncontexts > 0 ? m->contexts[--m->ncontexts] : NULL;
     ls_error e = LS_ERROR_INIT;
@@ -123,7 +124,7 @@ static void call(struct parallel_map *m, struct slot *s)
  * Calls the function for the element that waits, or for one more of the input. The lock
  * is held before and after; false: there was nothing to do.
  */
-static bool step(struct parallel_map *m, struct slot *waiting)
+static bool map_one(struct parallel_map *m, struct slot *waiting)
 {
     if (waiting == NULL) {
         if (m->reading || m->ended || m->count >= m->limit) {
@@ -132,18 +133,18 @@ static bool step(struct parallel_map *m, struct slot *waiting)
         waiting = read_input(m);
     }
     if (waiting != NULL) {
-        call_in(m); // somebody else can read on meanwhile
-        call(m, waiting);
+        submit_worker(m); // somebody else can read on meanwhile
+        call_function(m, waiting);
     }
     return true;
 }
 
-static void work(void *arg)
+static void run_worker(void *arg)
 {
     struct parallel_map *m = arg;
 
     lsi_mutex_lock(&m->lock);
-    while (!m->hold && step(m, first_waiting(m))) {
+    while (!m->hold && map_one(m, first_waiting(m))) {
     }
     m->workers--;
     lsi_cond_broadcast(&m->change);
@@ -151,10 +152,10 @@ static void work(void *arg)
 }
 
 /* No call is going on and no worker is left; the lock is held. */
-static void settle(struct parallel_map *m)
+static void stop_workers(struct parallel_map *m)
 {
     m->hold = true;
-    while (m->workers > 0 && lsi_input_threads_cancel(work, m)) {
+    while (m->workers > 0 && lsi_input_threads_cancel(run_worker, m)) {
         m->workers--;
     }
     while (m->workers > 0 || m->busy > 0) {
@@ -164,14 +165,14 @@ static void settle(struct parallel_map *m)
 }
 
 /* Brings a result that is done to the front: the first in order, or any. */
-static bool ready(struct parallel_map *m)
+static bool bring_done_forward(struct parallel_map *m)
 {
     for (size_t i = 0; i < m->count; i++) {
-        struct slot *s = at(m, i);
+        struct slot *s = slot_at(m, i);
 
         if (s->phase == DONE) {
             for (size_t k = i; k > 0; k--) { // the others keep their order
-                m->ring[(m->first + k) % m->room] = at(m, k - 1);
+                m->ring[(m->first + k) % m->room] = slot_at(m, k - 1);
             }
             m->ring[m->first] = s;
             return true;
@@ -183,9 +184,9 @@ static bool ready(struct parallel_map *m)
     return false;
 }
 
-static ls_status take(struct parallel_map *m, ls_value **out, ls_error *err)
+static ls_status take_result(struct parallel_map *m, ls_value **out, ls_error *err)
 {
-    struct slot *s = at(m, 0);
+    struct slot *s = slot_at(m, 0);
     const ls_status st =
         lsi_outcome_take(s->from.status != LS_OK ? &s->from : &s->to, out, err);
 
@@ -193,37 +194,37 @@ static ls_status take(struct parallel_map *m, ls_value **out, ls_error *err)
     m->first = (m->first + 1) % m->room;
     m->count--;
     if (2 * m->count <= m->limit) { // a worker that came for each element would be dear
-        call_in(m);
+        submit_worker(m);
     }
     return st;
 }
 
 /* Does what the consumer waits for, if nobody has begun it; false: somebody has. */
-static bool help(struct parallel_map *m)
+static bool help_workers(struct parallel_map *m)
 {
     if (m->count > 0) {
-        struct slot *s = m->node->unordered ? first_waiting(m) : at(m, 0);
+        struct slot *s = m->node->unordered ? first_waiting(m) : slot_at(m, 0);
 
-        return s != NULL && s->phase == WAITING && step(m, s);
+        return s != NULL && s->phase == WAITING && map_one(m, s);
     }
-    return step(m, NULL);
+    return map_one(m, NULL);
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_mapped(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct parallel_map *m = (struct parallel_map *)it;
     ls_status st = LS_OUT_OF_RANGE;
 
     lsi_mutex_lock(&m->lock);
     for (;;) {
-        if (ready(m)) {
-            st = take(m, out, err);
+        if (bring_done_forward(m)) {
+            st = take_result(m, out, err);
             break;
         }
         if (m->ended && m->count == 0) {
             break;
         }
-        if (!help(m)) {
+        if (!help_workers(m)) {
             (void)lsi_cond_wait(&m->change, &m->lock, LSI_DEADLINE_NEVER);
         }
     }
@@ -231,36 +232,36 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_parallel_map(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct parallel_map *m = (struct parallel_map *)it;
     ls_status st;
 
     lsi_mutex_lock(&m->lock);
-    settle(m);
+    stop_workers(m);
     lsi_state_write_bool(w, m->ended);
     lsi_state_write_u64(w, m->number);
     lsi_state_write_u64(w, m->count);
     for (size_t i = 0; i < m->count; i++) {
-        lsi_state_write_u64(w, at(m, i)->number);
-        lsi_outcome_write(w, &at(m, i)->from);
+        lsi_state_write_u64(w, slot_at(m, i)->number);
+        lsi_outcome_write(w, &slot_at(m, i)->from);
     }
     st = lsi_iterator_save(m->unary.input, w, err);
     lsi_mutex_unlock(&m->lock);
     return st;
 }
 
-static void empty(struct parallel_map *m)
+static void empty_queue(struct parallel_map *m)
 {
     for (; m->count > 0; m->count--, m->first = (m->first + 1) % m->room) {
-        struct slot *s = at(m, 0);
+        struct slot *s = slot_at(m, 0);
 
         lsi_outcome_clear(&s->from);
         lsi_outcome_clear(&s->to);
     }
 }
 
-static ls_status restore_items(struct parallel_map *m, lsi_state_reader *r, ls_error *err)
+static ls_status restore_slots(struct parallel_map *m, lsi_state_reader *r, ls_error *err)
 {
     const ls_spec *spec = m->node->base.inputs[0]->spec;
     uint64_t n = 0;
@@ -273,7 +274,7 @@ static ls_status restore_items(struct parallel_map *m, lsi_state_reader *r, ls_e
         st = lsi_state_read_count(r, ROOM, &n, err);
     }
     while (st == LS_OK && m->count < n) {
-        struct slot *s = at(m, m->count);
+        struct slot *s = slot_at(m, m->count);
 
         st = lsi_state_read_u64(r, &s->number, err);
         if (st == LS_OK) {
@@ -287,15 +288,16 @@ static ls_status restore_items(struct parallel_map *m, lsi_state_reader *r, ls_e
     return st;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_parallel_map(lsi_iterator *it, lsi_state_reader *r,
+                                      ls_error *err)
 {
     struct parallel_map *m = (struct parallel_map *)it;
     ls_status st;
 
     lsi_mutex_lock(&m->lock);
-    settle(m);
-    empty(m);
-    st = restore_items(m, r, err);
+    stop_workers(m);
+    empty_queue(m);
+    st = restore_slots(m, r, err);
     if (st == LS_OK) {
         st = lsi_iterator_restore(m->unary.input, r, err);
     }
@@ -303,14 +305,14 @@ static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
     return st;
 }
 
-static void close_map(lsi_iterator *it)
+static void close_parallel_map(lsi_iterator *it)
 {
     struct parallel_map *m = (struct parallel_map *)it;
 
     lsi_mutex_lock(&m->lock);
-    settle(m);
+    stop_workers(m);
     lsi_mutex_unlock(&m->lock);
-    empty(m);
+    empty_queue(m);
     for (size_t i = 0; i < m->ncontexts; i++) {
         ls_context_close(m->contexts[i]);
     }
@@ -325,8 +327,10 @@ static void close_map(lsi_iterator *it)
 
 ls_status lsi_parallel_map_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_map};
+    static const lsi_iterator_ops ops = {.next = next_mapped,
+                                         .save = save_parallel_map,
+                                         .restore = restore_parallel_map,
+                                         .close = close_parallel_map};
     const lsi_map_node *node = (const lsi_map_node *)d;
     struct parallel_map *m = NULL;
     lsi_iterator *it = NULL;

@@ -26,7 +26,7 @@ struct prefetch {
     bool ended, hold;
 };
 
-static bool grow(struct prefetch *p)
+static bool grow_queue(struct prefetch *p)
 {
     const size_t most = LSI_MAX(p->limit, p->count + 1); // a state may hold more
     const size_t room = LSI_MIN(LSI_MAX(FIRST_ROOM, 2 * p->room), most);
@@ -45,7 +45,7 @@ static bool grow(struct prefetch *p)
     return true;
 }
 
-static void put(struct prefetch *p, lsi_outcome item)
+static void put_outcome(struct prefetch *p, lsi_outcome item)
 {
     p->ring[(p->first + p->count) % p->room] = item;
     p->count++;
@@ -68,19 +68,19 @@ static ls_status read_input(struct prefetch *p, ls_value **out, ls_error *err)
 static bool may_produce(struct prefetch *p)
 {
     return !p->hold && !p->ended && p->count < p->limit &&
-           (p->count < p->room || grow(p));
+           (p->count < p->room || grow_queue(p));
 }
 
-static void produce(void *arg);
+static void run_producer(void *arg);
 
-static void call_producer(struct prefetch *p)
+static void submit_producer(struct prefetch *p)
 {
     if (!p->queued && !p->reading && !p->hold && !p->ended && 2 * p->count <= p->limit) {
-        p->queued = lsi_input_threads_submit(produce, p);
+        p->queued = lsi_input_threads_submit(run_producer, p);
     }
 }
 
-static void produce(void *arg)
+static void run_producer(void *arg)
 {
     struct prefetch *p = arg;
 
@@ -92,13 +92,13 @@ static void produce(void *arg)
         const ls_status st = read_input(p, &element, &e);
 
         if (st != LS_OUT_OF_RANGE) {
-            put(p, lsi_outcome_of(st, element, &e));
+            put_outcome(p, lsi_outcome_of(st, element, &e));
         }
         if (p->waiting) {
             lsi_cond_broadcast(&p->change);
         }
         if (lsi_input_threads_backlog()) { // others want the thread: go on behind them
-            call_producer(p);
+            submit_producer(p);
         }
     }
     lsi_cond_broadcast(&p->change);
@@ -106,10 +106,10 @@ static void produce(void *arg)
 }
 
 /* Nobody reads and no producer is left; the lock is held. */
-static void settle(struct prefetch *p)
+static void stop_producer(struct prefetch *p)
 {
     p->hold = true;
-    if (p->queued && lsi_input_threads_cancel(produce, p)) {
+    if (p->queued && lsi_input_threads_cancel(run_producer, p)) {
         p->queued = false;
     }
     while (p->queued || p->reading) {
@@ -118,7 +118,7 @@ static void settle(struct prefetch *p)
     p->hold = false;
 }
 
-static ls_status take(struct prefetch *p, ls_value **out, ls_error *err)
+static ls_status take_outcome(struct prefetch *p, ls_value **out, ls_error *err)
 {
     const ls_status st = lsi_outcome_take(&p->ring[p->first], out, err);
 
@@ -127,7 +127,7 @@ static ls_status take(struct prefetch *p, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_prefetched(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct prefetch *p = (struct prefetch *)it;
     ls_status st = LS_OUT_OF_RANGE;
@@ -139,22 +139,22 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         p->waiting = false;
     }
     if (p->count > 0) {
-        st = take(p, out, err);
+        st = take_outcome(p, out, err);
     } else if (!p->ended) {
         st = read_input(p, out, err);
     }
-    call_producer(p);
+    submit_producer(p);
     lsi_mutex_unlock(&p->lock);
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_prefetch(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct prefetch *p = (struct prefetch *)it;
     ls_status st;
 
     lsi_mutex_lock(&p->lock);
-    settle(p);
+    stop_producer(p);
     lsi_state_write_bool(w, p->ended);
     lsi_state_write_u64(w, p->count);
     for (size_t i = 0; i < p->count; i++) {
@@ -165,14 +165,14 @@ static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
     return st;
 }
 
-static void empty(struct prefetch *p)
+static void empty_queue(struct prefetch *p)
 {
     for (; p->count > 0; p->count--, p->first = (p->first + 1) % p->room) {
         lsi_outcome_clear(&p->ring[p->first]);
     }
 }
 
-static ls_status restore_items(struct prefetch *p, lsi_state_reader *r, ls_error *err)
+static ls_status restore_outcomes(struct prefetch *p, lsi_state_reader *r, ls_error *err)
 {
     const ls_spec *spec = p->unary.base.dataset->spec;
     uint64_t n = 0;
@@ -185,26 +185,26 @@ static ls_status restore_items(struct prefetch *p, lsi_state_reader *r, ls_error
         lsi_outcome item = {0};
 
         st = lsi_outcome_read(r, spec, &item, err);
-        if (st == LS_OK && p->count == p->room && !grow(p)) {
+        if (st == LS_OK && p->count == p->room && !grow_queue(p)) {
             lsi_outcome_clear(&item);
             return lsi_fail_memory(err, "a buffer", 2 * p->room * sizeof item);
         }
         if (st == LS_OK) {
-            put(p, item);
+            put_outcome(p, item);
         }
     }
     return st;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_prefetch(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct prefetch *p = (struct prefetch *)it;
     ls_status st;
 
     lsi_mutex_lock(&p->lock);
-    settle(p);
-    empty(p);
-    st = restore_items(p, r, err);
+    stop_producer(p);
+    empty_queue(p);
+    st = restore_outcomes(p, r, err);
     if (st == LS_OK) {
         st = lsi_iterator_restore(p->unary.input, r, err);
     }
@@ -217,9 +217,9 @@ static void close_prefetch(lsi_iterator *it)
     struct prefetch *p = (struct prefetch *)it;
 
     lsi_mutex_lock(&p->lock);
-    settle(p);
+    stop_producer(p);
     lsi_mutex_unlock(&p->lock);
-    empty(p);
+    empty_queue(p);
     lsi_free(p->ring);
     lsi_cond_destroy(&p->change);
     lsi_mutex_destroy(&p->lock);
@@ -227,10 +227,12 @@ static void close_prefetch(lsi_iterator *it)
     lsi_input_threads_leave();
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_prefetch(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_prefetch};
+    static const lsi_iterator_ops ops = {.next = next_prefetched,
+                                         .save = save_prefetch,
+                                         .restore = restore_prefetch,
+                                         .close = close_prefetch};
     const int64_t buffer = ((const struct prefetch_node *)d)->buffer;
     lsi_iterator *it = NULL;
     ls_status st = LS_OK;
@@ -251,7 +253,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     return st;
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_prefetch(const ls_dataset *d, ls_dataset *const *inputs)
 {
     return ls_dataset_prefetch(ls_dataset_retain(inputs[0]),
                                ((const struct prefetch_node *)d)->buffer);
@@ -260,7 +262,7 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
 ls_dataset *ls_dataset_prefetch(ls_dataset *d, int64_t buffer)
 {
     static const lsi_dataset_ops ops = {
-        .kind = "prefetch", .iterate = iterate, .rebuild = rebuild};
+        .kind = "prefetch", .iterate = iterate_prefetch, .rebuild = rebuild_prefetch};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct prefetch_node), &d, 1);
 
     if (lsi_dataset_bad(made)) {

@@ -58,7 +58,7 @@ static ls_status add_piece(struct gathered *g, const struct rebatch_iterator *b,
     return st;
 }
 
-static ls_status refill(struct rebatch_iterator *b, ls_error *err)
+static ls_status refill_batch(struct rebatch_iterator *b, ls_error *err)
 {
     const ls_status st = lsi_iterator_next(b->unary.input, &b->batch, err);
 
@@ -76,14 +76,14 @@ static ls_status refill(struct rebatch_iterator *b, ls_error *err)
 }
 
 /* Takes rows until there are `want` or the input is over. */
-static ls_status gather(struct rebatch_iterator *b, int64_t want, struct gathered *g,
-                        ls_error *err)
+static ls_status gather_rows(struct rebatch_iterator *b, int64_t want, struct gathered *g,
+                             ls_error *err)
 {
     ls_status st = LS_OK;
 
     while (g->count < want && st == LS_OK) {
         if (b->batch == NULL) {
-            st = refill(b, err);
+            st = refill_batch(b, err);
             if (st == LS_OUT_OF_RANGE) {
                 b->over = true;
                 return LS_OK;
@@ -105,7 +105,7 @@ static ls_status gather(struct rebatch_iterator *b, int64_t want, struct gathere
     return st;
 }
 
-static ls_status finish(struct gathered *g, ls_value **out, ls_error *err)
+static ls_status finish_batch(struct gathered *g, ls_value **out, ls_error *err)
 {
     ls_error why = LS_ERROR_INIT;
     ls_status st;
@@ -122,7 +122,7 @@ static ls_status finish(struct gathered *g, ls_value **out, ls_error *err)
     return st == LS_OK ? LS_OK : lsi_fail_again(err, &why);
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_rebatch(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct rebatch_iterator *b = (struct rebatch_iterator *)it;
     const struct rebatch *node = (const struct rebatch *)it->dataset;
@@ -134,7 +134,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         return LS_OUT_OF_RANGE;
     }
     if (want > 0) {
-        st = gather(b, want, &g, err);
+        st = gather_rows(b, want, &g, err);
     }
     if (st == LS_OK) {
         b->turn = (b->turn + 1) % node->n;
@@ -143,7 +143,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         } else if (g.count == 0 || (node->exact && g.count < want)) {
             st = LS_OUT_OF_RANGE;
         } else {
-            st = finish(&g, out, err);
+            st = finish_batch(&g, out, err);
         }
     }
     ls_value_release(g.first);
@@ -157,7 +157,7 @@ static void close_rebatch(lsi_iterator *it)
     lsi_unary_iterator_close(it);
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_rebatch(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct rebatch_iterator *b = (struct rebatch_iterator *)it;
 
@@ -193,7 +193,7 @@ static ls_status read_batch(struct rebatch_iterator *b, lsi_state_reader *r,
     return st;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_rebatch(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct rebatch_iterator *b = (struct rebatch_iterator *)it;
     uint64_t turn = 0;
@@ -213,17 +213,19 @@ static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
     return st;
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_rebatch(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_rebatch};
+    static const lsi_iterator_ops ops = {.next = next_rebatch,
+                                         .save = save_rebatch,
+                                         .restore = restore_rebatch,
+                                         .close = close_rebatch};
 
     return lsi_unary_iterator_new(&ops, sizeof(struct rebatch_iterator), d, out, err);
 }
 
 /* ---- building ---- */
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_rebatch(const ls_dataset *d, ls_dataset *const *inputs)
 {
     const struct rebatch *node = (const struct rebatch *)d;
 
@@ -231,7 +233,7 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
                               node->exact);
 }
 
-static void destroy(ls_dataset *d)
+static void destroy_rebatch(ls_dataset *d)
 {
     lsi_free(((struct rebatch *)d)->sizes);
 }
@@ -251,8 +253,10 @@ static int64_t size_known(const struct rebatch *node, const ls_dataset *input)
 ls_dataset *ls_dataset_rebatch(ls_dataset *d, const int64_t *sizes, size_t n,
                                bool drop_remainder)
 {
-    static const lsi_dataset_ops ops = {
-        .kind = "rebatch", .iterate = iterate, .rebuild = rebuild, .destroy = destroy};
+    static const lsi_dataset_ops ops = {.kind = "rebatch",
+                                        .iterate = iterate_rebatch,
+                                        .rebuild = rebuild_rebatch,
+                                        .destroy = destroy_rebatch};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct rebatch), &d, 1);
     struct rebatch *node = (struct rebatch *)made;
     ls_error err = LS_ERROR_INIT;

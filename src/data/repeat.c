@@ -50,7 +50,7 @@ static ls_status next_pass(struct repeat_iterator *p, ls_error *err)
     return LS_OK;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_repeat(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct repeat_iterator *p = (struct repeat_iterator *)it;
     ls_status st = LS_OK;
@@ -66,7 +66,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st != LS_OK ? st : LS_OUT_OF_RANGE;
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_repeat(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct repeat_iterator *p = (struct repeat_iterator *)it;
 
@@ -76,7 +76,7 @@ static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
     return lsi_input_iterator_save(p->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_repeat(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct repeat_iterator *p = (struct repeat_iterator *)it;
     uint64_t pass = 0;
@@ -100,11 +100,11 @@ static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
                                       it->dataset->inputs[0], r, err);
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_repeat(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {.next = next,
-                                         .save = save,
-                                         .restore = restore,
+    static const lsi_iterator_ops ops = {.next = next_repeat,
+                                         .save = save_repeat,
+                                         .restore = restore_repeat,
                                          .close = lsi_unary_iterator_close};
     const int64_t count = ((const struct repeat *)d)->count;
     ls_status st;
@@ -122,13 +122,13 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     return st;
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_repeat(const ls_dataset *d, ls_dataset *const *inputs)
 {
     return ls_dataset_repeat(ls_dataset_retain(inputs[0]),
                              ((const struct repeat *)d)->count);
 }
 
-static int64_t size(int64_t n, int64_t count)
+static int64_t repeated_size(int64_t n, int64_t count)
 {
     int64_t product = 0;
 
@@ -147,7 +147,7 @@ static int64_t size(int64_t n, int64_t count)
 ls_dataset *ls_dataset_repeat(ls_dataset *d, int64_t count)
 {
     static const lsi_dataset_ops ops = {
-        .kind = "repeat", .iterate = iterate, .rebuild = rebuild};
+        .kind = "repeat", .iterate = iterate_repeat, .rebuild = rebuild_repeat};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct repeat), &d, 1);
     struct repeat *node = (struct repeat *)made;
     if (lsi_dataset_bad(made)) {
@@ -162,5 +162,5 @@ ls_dataset *ls_dataset_repeat(ls_dataset *d, int64_t count)
     node->spare = count >= 2 && !node->shuffled;
     lsi_dataset_mix_parameter(made, (uint64_t)node->count);
     return lsi_dataset_done(made, LS_OK, ls_spec_retain(d->spec),
-                            size(d->cardinality, node->count), NULL);
+                            repeated_size(d->cardinality, node->count), NULL);
 }

@@ -23,7 +23,7 @@ ls_status lsi_state_damaged(ls_error *err, const char *what)
 
 /* ---- writing ---- */
 
-static uint8_t *reserve(lsi_state_writer *w, size_t n)
+static uint8_t *reserve_bytes(lsi_state_writer *w, size_t n)
 {
     size_t need = 0;
 
@@ -47,9 +47,9 @@ static uint8_t *reserve(lsi_state_writer *w, size_t n)
     return at;
 }
 
-static void put(lsi_state_writer *w, const void *p, size_t n)
+static void put_bytes(lsi_state_writer *w, const void *p, size_t n)
 {
-    uint8_t *at = reserve(w, n);
+    uint8_t *at = reserve_bytes(w, n);
 
     if (at != NULL && n > 0) {
         memcpy(at, p, n);
@@ -58,7 +58,7 @@ static void put(lsi_state_writer *w, const void *p, size_t n)
 
 void lsi_state_write_u64(lsi_state_writer *w, uint64_t x)
 {
-    put(w, &x, sizeof x);
+    put_bytes(w, &x, sizeof x);
 }
 
 void lsi_state_write_bool(lsi_state_writer *w, bool x)
@@ -69,7 +69,7 @@ void lsi_state_write_bool(lsi_state_writer *w, bool x)
 void lsi_state_write_bytes(lsi_state_writer *w, const void *p, size_t n)
 {
     lsi_state_write_u64(w, n);
-    put(w, p, n);
+    put_bytes(w, p, n);
 }
 
 void lsi_state_write_failure(lsi_state_writer *w, const ls_error *err)
@@ -109,7 +109,7 @@ static void write_tensor(lsi_state_writer *w, const ls_tensor *t)
         for (int64_t i = 0; i < ls_tensor_count(t); i++) {
             lsi_state_write_bytes(w, strings[i].ptr, strings[i].len);
         }
-    } else if ((at = reserve(w, bytes)) != NULL) {
+    } else if ((at = reserve_bytes(w, bytes)) != NULL) {
         if (ls_tensor_read(t, at, bytes, NULL) != LS_OK) {
             w->failed = true;
         }

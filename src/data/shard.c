@@ -19,7 +19,7 @@ struct shard_iterator {
 };
 
 /* Passes over `n` elements; before a failure they do not count, as in TensorFlow. */
-static ls_status pass(struct shard_iterator *s, int64_t n, ls_error *err)
+static ls_status pass_elements(struct shard_iterator *s, int64_t n, ls_error *err)
 {
     int64_t skipped = 0;
     ls_status st = LS_OK;
@@ -33,17 +33,18 @@ static ls_status pass(struct shard_iterator *s, int64_t n, ls_error *err)
 
 /* How many elements stand before the next one of this shard. Every number on the way lies
  * between -shards and shards, so that any number of shards can be counted. */
-static int64_t ahead(const struct shard *node, int64_t at)
+static int64_t count_ahead(const struct shard *node, int64_t at)
 {
     const int64_t off = node->index - at % node->shards;
 
     return off < 0 ? off + node->shards : off;
 }
 
-static ls_status demand(struct shard_iterator *s, const struct shard *node, ls_error *err)
+static ls_status demand_inputs(struct shard_iterator *s, const struct shard *node,
+                               ls_error *err)
 {
     const int64_t seen = s->at;
-    const ls_status st = pass(s, node->shards - s->at, err);
+    const ls_status st = pass_elements(s, node->shards - s->at, err);
 
     if (st != LS_OUT_OF_RANGE) {
         return st;
@@ -55,12 +56,12 @@ static ls_status demand(struct shard_iterator *s, const struct shard *node, ls_e
                          (long long)seen, (long long)node->shards);
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_shard(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct shard_iterator *s = (struct shard_iterator *)it;
     const struct shard *node = (const struct shard *)it->dataset;
     ls_value *element = NULL;
-    ls_status st = pass(s, ahead(node, s->at), err);
+    ls_status st = pass_elements(s, count_ahead(node, s->at), err);
 
     if (st == LS_OK) {
         st = lsi_iterator_next(s->unary.input, &element, err);
@@ -70,7 +71,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     }
     s->at++;
     if (node->required && s->at < node->shards) {
-        st = demand(s, node, err);
+        st = demand_inputs(s, node, err);
     }
     if (st == LS_OK) {
         *out = element;
@@ -80,7 +81,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_shard(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct shard_iterator *s = (struct shard_iterator *)it;
 
@@ -88,7 +89,7 @@ static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
     return lsi_iterator_save(s->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_shard(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct shard_iterator *s = (struct shard_iterator *)it;
     uint64_t at = 0;
@@ -101,11 +102,11 @@ static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
     return lsi_iterator_restore(s->unary.input, r, err);
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_shard(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {.next = next,
-                                         .save = save,
-                                         .restore = restore,
+    static const lsi_iterator_ops ops = {.next = next_shard,
+                                         .save = save_shard,
+                                         .restore = restore_shard,
                                          .close = lsi_unary_iterator_close};
 
     if (lsi_dataset_is_hint(d)) {
@@ -117,17 +118,19 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     return lsi_unary_iterator_new(&ops, sizeof(struct shard_iterator), d, out, err);
 }
 
-static ls_dataset *build(ls_dataset *d, int64_t shards, int64_t index, bool required);
+static ls_dataset *build_shard(ls_dataset *d, int64_t shards, int64_t index,
+                               bool required);
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_shard(const ls_dataset *d, ls_dataset *const *inputs)
 {
     const struct shard *node = (const struct shard *)d;
 
-    return build(ls_dataset_retain(inputs[0]), node->shards, node->index, node->required);
+    return build_shard(ls_dataset_retain(inputs[0]), node->shards, node->index,
+                       node->required);
 }
 
 static const lsi_dataset_ops ops = {
-    .kind = "shard", .iterate = iterate, .rebuild = rebuild};
+    .kind = "shard", .iterate = iterate_shard, .rebuild = rebuild_shard};
 
 bool lsi_dataset_is_hint(const ls_dataset *d)
 {
@@ -135,7 +138,8 @@ bool lsi_dataset_is_hint(const ls_dataset *d)
            ((const struct shard *)d)->shards == LS_SHARD_HINT;
 }
 
-static ls_dataset *build(ls_dataset *d, int64_t shards, int64_t index, bool required)
+static ls_dataset *build_shard(ls_dataset *d, int64_t shards, int64_t index,
+                               bool required)
 {
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct shard), &d, 1);
     struct shard *node = (struct shard *)made;
@@ -167,10 +171,10 @@ static ls_dataset *build(ls_dataset *d, int64_t shards, int64_t index, bool requ
 
 ls_dataset *ls_dataset_shard(ls_dataset *d, int64_t shards, int64_t index)
 {
-    return build(d, shards, index, false);
+    return build_shard(d, shards, index, false);
 }
 
 ls_dataset *lsi_dataset_shard_required(ls_dataset *d, int64_t shards, int64_t index)
 {
-    return build(d, shards, index, true);
+    return build_shard(d, shards, index, true);
 }

@@ -40,7 +40,7 @@ static lsi_seeds next_pair(struct shuffle *node)
     return pair;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_shuffled(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct shuffle_iterator *s = (struct shuffle_iterator *)it;
     lsi_shuffle_entry drawn;
@@ -68,8 +68,8 @@ static ls_status fill_some(struct shuffle_iterator *s, lsi_batch_rows *rows, int
     return added == LS_OK ? st : added; // which is told then
 }
 
-static ls_status fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int64_t *got,
-                      ls_error *err)
+static ls_status fill_shuffled(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
+                               int64_t *got, ls_error *err)
 {
     ls_status st = LS_OK;
 
@@ -116,7 +116,7 @@ static ls_status read_generator(lsi_state_reader *r, lsi_seeds *pair, lsi_draws 
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_shuffle(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct shuffle_iterator *s = (struct shuffle_iterator *)it;
     struct shuffle *node = (struct shuffle *)it->dataset;
@@ -129,7 +129,7 @@ static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
     return lsi_iterator_save(s->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_shuffle(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct shuffle_iterator *s = (struct shuffle_iterator *)it;
     struct shuffle *node = (struct shuffle *)it->dataset;
@@ -155,12 +155,12 @@ static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
     return st;
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_shuffle(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {.next = next,
-                                         .fill = fill,
-                                         .save = save,
-                                         .restore = restore,
+    static const lsi_iterator_ops ops = {.next = next_shuffled,
+                                         .fill = fill_shuffled,
+                                         .save = save_shuffle,
+                                         .restore = restore_shuffle,
                                          .close = close_shuffle};
     lsi_iterator *it = NULL;
     ls_status st =
@@ -184,27 +184,29 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 
 /* ---- building ---- */
 
-static void destroy(ls_dataset *d)
+static void destroy_shuffle(ls_dataset *d)
 {
     lsi_mutex_destroy(&((struct shuffle *)d)->lock);
 }
 
-static ls_dataset *build(ls_dataset *d, int64_t buffer, lsi_seeds pair, bool same,
-                         bool chosen);
+static ls_dataset *build_shuffle(ls_dataset *d, int64_t buffer, lsi_seeds pair, bool same,
+                                 bool chosen);
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_shuffle(const ls_dataset *d, ls_dataset *const *inputs)
 {
     const struct shuffle *node = (const struct shuffle *)d;
 
-    return build(ls_dataset_retain(inputs[0]), node->buffer, node->pair, node->same,
-                 node->chosen);
+    return build_shuffle(ls_dataset_retain(inputs[0]), node->buffer, node->pair,
+                         node->same, node->chosen);
 }
 
-static const lsi_dataset_ops shuffle_ops = {
-    .kind = "shuffle", .iterate = iterate, .rebuild = rebuild, .destroy = destroy};
+static const lsi_dataset_ops shuffle_ops = {.kind = "shuffle",
+                                            .iterate = iterate_shuffle,
+                                            .rebuild = rebuild_shuffle,
+                                            .destroy = destroy_shuffle};
 
-static ls_dataset *build(ls_dataset *d, int64_t buffer, lsi_seeds pair, bool same,
-                         bool chosen)
+static ls_dataset *build_shuffle(ls_dataset *d, int64_t buffer, lsi_seeds pair, bool same,
+                                 bool chosen)
 {
     ls_dataset *made = lsi_dataset_new(&shuffle_ops, sizeof(struct shuffle), &d, 1);
     struct shuffle *node = (struct shuffle *)made;
@@ -240,7 +242,7 @@ static ls_dataset *build(ls_dataset *d, int64_t buffer, lsi_seeds pair, bool sam
 ls_dataset *lsi_dataset_shuffle_pair(ls_dataset *d, int64_t buffer, lsi_seeds pair,
                                      bool same_each_time)
 {
-    return build(d, buffer, pair, same_each_time, true);
+    return build_shuffle(d, buffer, pair, same_each_time, true);
 }
 
 ls_dataset *ls_dataset_shuffle_with(ls_dataset *d, int64_t buffer, const int64_t *seed,
@@ -249,7 +251,7 @@ ls_dataset *ls_dataset_shuffle_with(ls_dataset *d, int64_t buffer, const int64_t
     bool drawn = false;
     const lsi_seeds pair = lsi_seeds_drawn(seed, &drawn);
 
-    return build(d, buffer, pair, same_each_time, !drawn);
+    return build_shuffle(d, buffer, pair, same_each_time, !drawn);
 }
 
 ls_dataset *ls_dataset_shuffle(ls_dataset *d, int64_t buffer, int64_t seed)
@@ -273,5 +275,6 @@ ls_dataset *lsi_dataset_with_seeds(const ls_dataset *d, ls_dataset *const *input
 {
     const struct shuffle *node = (const struct shuffle *)d;
 
-    return build(ls_dataset_retain(inputs[0]), node->buffer, s, node->same, node->chosen);
+    return build_shuffle(ls_dataset_retain(inputs[0]), node->buffer, s, node->same,
+                         node->chosen);
 }

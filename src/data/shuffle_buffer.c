@@ -13,7 +13,7 @@
 enum { AT_ONCE = 1024 }; // strings asked for in one call
 
 /* Room for `n` more behind the last. */
-static bool make_room(lsi_shuffle_buffer *b, size_t n)
+static bool make_entry_room(lsi_shuffle_buffer *b, size_t n)
 {
     const size_t used = b->live + b->ahead;
 
@@ -48,12 +48,12 @@ static ls_status no_room(const lsi_shuffle_buffer *b, ls_error *err)
 
 /* ---- strings ---- */
 
-static ls_status arrive(lsi_string_sink *self, const ls_string *strings, size_t n,
-                        ls_error *err)
+static ls_status receive_strings(lsi_string_sink *self, const ls_string *strings,
+                                 size_t n, ls_error *err)
 {
     lsi_shuffle_buffer *b = (lsi_shuffle_buffer *)self;
 
-    if (!make_room(b, n)) {
+    if (!make_entry_room(b, n)) {
         lsi_string_pool_free_strings(b->sink.pool, strings, n);
         return no_room(b, err);
     }
@@ -64,7 +64,7 @@ static ls_status arrive(lsi_string_sink *self, const ls_string *strings, size_t 
 }
 
 /* Asks the input for `n` strings; the end and a failure are noted. */
-static void ask(lsi_shuffle_buffer *b, int64_t n)
+static void read_strings(lsi_shuffle_buffer *b, int64_t n)
 {
     int64_t got = 0;
     const ls_status st = lsi_iterator_fill(b->input, b->arriving, n, &got, &b->late);
@@ -78,7 +78,7 @@ static void ask(lsi_shuffle_buffer *b, int64_t n)
 }
 
 /* Asks for what the next `draws` draws need. */
-static void prepare(lsi_shuffle_buffer *b, int64_t draws)
+static void read_for_draws(lsi_shuffle_buffer *b, int64_t draws)
 {
     while (!b->over && b->late.code == LS_OK) {
         const int64_t have = (int64_t)(b->live + b->ahead);
@@ -90,14 +90,14 @@ static void prepare(lsi_shuffle_buffer *b, int64_t draws)
         if (need <= 0) {
             break;
         }
-        ask(b, LSI_MIN(need, AT_ONCE));
+        read_strings(b, LSI_MIN(need, AT_ONCE));
     }
 }
 
 /* ---- filling and drawing ---- */
 
 /* One more element of the input, or its number. */
-static ls_status pull(lsi_shuffle_buffer *b, lsi_shuffle_entry *to, ls_error *err)
+static ls_status read_element(lsi_shuffle_buffer *b, lsi_shuffle_entry *to, ls_error *err)
 {
     int64_t skipped = 0;
     ls_status st;
@@ -116,7 +116,7 @@ static ls_status pull(lsi_shuffle_buffer *b, lsi_shuffle_entry *to, ls_error *er
 }
 
 /* Strings come in that were asked for; whether there are as many as there should be. */
-static bool let_in(lsi_shuffle_buffer *b)
+static bool admit_string(lsi_shuffle_buffer *b)
 {
     const size_t free = b->size < 0 ? b->ahead : (size_t)b->size - b->live;
     const size_t n = LSI_MIN(free, b->ahead);
@@ -127,7 +127,7 @@ static bool let_in(lsi_shuffle_buffer *b)
 }
 
 /* What came in the place of strings that are missing. */
-static ls_status missing(lsi_shuffle_buffer *b, ls_error *err)
+static ls_status take_late_failure(lsi_shuffle_buffer *b, ls_error *err)
 {
     const ls_status st = lsi_fail_again(err, &b->late);
 
@@ -140,14 +140,14 @@ static ls_status fill_up(lsi_shuffle_buffer *b, ls_error *err)
     ls_status st = LS_OK;
 
     if (b->kind == LSI_SHUFFLE_STRINGS) {
-        prepare(b, 1);
-        return let_in(b) ? LS_OK : missing(b, err);
+        read_for_draws(b, 1);
+        return admit_string(b) ? LS_OK : take_late_failure(b, err);
     }
     while (!b->over && st == LS_OK && (b->size < 0 || b->live < (uint64_t)b->size)) {
-        if (!make_room(b, 1)) {
+        if (!make_entry_room(b, 1)) {
             return no_room(b, err);
         }
-        st = pull(b, &b->held[b->first + b->live], err);
+        st = read_element(b, &b->held[b->first + b->live], err);
         b->live += st == LS_OK;
         if (st == LS_OUT_OF_RANGE) {
             b->over = true;
@@ -189,9 +189,10 @@ size_t lsi_shuffle_buffer_draw_strings(lsi_shuffle_buffer *b, lsi_draws *g, size
     if (b->kind != LSI_SHUFFLE_STRINGS) {
         return 0;
     }
-    prepare(b, (int64_t)want);
+    read_for_draws(b, (int64_t)want);
     first = b->first;
-    for (; n < want && let_in(b) && b->live > 0; n++) { // so that none waits for memory
+    for (; n < want && admit_string(b) && b->live > 0;
+         n++) { // so that none waits for memory
         places[n] = draw_place(b, g);
         __builtin_prefetch(&b->held[places[n]], 1);
     }
@@ -205,8 +206,8 @@ size_t lsi_shuffle_buffer_draw_strings(lsi_shuffle_buffer *b, lsi_draws *g, size
 /* ---- what was drawn ---- */
 
 /* Strings with the one who owns them from now on. */
-static ls_status lend(lsi_shuffle_buffer *b, const ls_string *strings, size_t n,
-                      lsi_buffer **owner, ls_error *err)
+static ls_status give_owner(lsi_shuffle_buffer *b, const ls_string *strings, size_t n,
+                            lsi_buffer **owner, ls_error *err)
 {
     *owner = lsi_string_pool_owner(b->sink.pool, strings, n);
     if (*owner == NULL) {
@@ -221,7 +222,7 @@ static ls_status string_element(lsi_shuffle_buffer *b, ls_string s, ls_value **o
 {
     lsi_buffer *owner = NULL;
     ls_tensor *t = NULL;
-    ls_status st = lend(b, &s, 1, &owner, err);
+    ls_status st = give_owner(b, &s, 1, &owner, err);
 
     if (st == LS_OK) {
         t = lsi_tensor_string(s, owner);
@@ -276,7 +277,7 @@ ls_status lsi_shuffle_buffer_add(lsi_shuffle_buffer *b, const lsi_shuffle_entry 
         }
         return st;
     }
-    st = lend(b, &drawn->string, n, &owner, err);
+    st = give_owner(b, &drawn->string, n, &owner, err);
     if (st == LS_OK) {
         st = lsi_batch_rows_add_block(rows, 0, LS_STRING, &scalar, drawn, owner,
                                       (int64_t)n, err);
@@ -311,7 +312,7 @@ ls_status lsi_shuffle_buffer_open(lsi_shuffle_buffer *b, lsi_iterator *input,
         b->kind = LSI_SHUFFLE_NUMBERS;
     } else if (holds_strings(d->spec)) {
         b->kind = LSI_SHUFFLE_STRINGS;
-        b->sink.add = arrive;
+        b->sink.add = receive_strings;
         b->places = lsi_alloc(LSI_SHUFFLE_AT_ONCE, sizeof *b->places);
         st = b->places != NULL ? lsi_string_pool_create(&b->sink.pool, err)
                                : no_room(b, err);
@@ -322,7 +323,7 @@ ls_status lsi_shuffle_buffer_open(lsi_shuffle_buffer *b, lsi_iterator *input,
     return st;
 }
 
-static void drop(lsi_shuffle_buffer *b)
+static void drop_entries(lsi_shuffle_buffer *b)
 {
     for (size_t i = 0; i < b->live + b->ahead; i++) {
         const lsi_shuffle_entry *h = &b->held[b->first + i];
@@ -341,7 +342,7 @@ static void drop(lsi_shuffle_buffer *b)
 
 void lsi_shuffle_buffer_close(lsi_shuffle_buffer *b)
 {
-    drop(b);
+    drop_entries(b);
     lsi_buffer_release(b->memory);
     lsi_batch_rows_release(b->arriving);
     lsi_string_pool_release(b->sink.pool);
@@ -432,7 +433,7 @@ static ls_status read_all(lsi_shuffle_buffer *b, lsi_state_reader *r, ls_error *
     }
     st = lsi_state_read_count(r, most, &n, err);
     for (uint64_t i = 0; i < n && st == LS_OK; i++) {
-        st = make_room(b, 1) ? read_one(b, r, err) : no_room(b, err);
+        st = make_entry_room(b, 1) ? read_one(b, r, err) : no_room(b, err);
     }
     return st;
 }
@@ -443,7 +444,7 @@ ls_status lsi_shuffle_buffer_restore(lsi_shuffle_buffer *b, lsi_state_reader *r,
     uint64_t taken = 0;
     ls_status st;
 
-    drop(b);
+    drop_entries(b);
     st = read_all(b, r, err);
     if (st == LS_OK) {
         st = lsi_state_read_count(r, (uint64_t)INT64_MAX, &taken, err);

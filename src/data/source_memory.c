@@ -89,7 +89,8 @@ static int64_t number_at(const struct range *r, int64_t i)
     return (int64_t)((uint64_t)r->begin + (uint64_t)i * (uint64_t)r->step);
 }
 
-static ls_status number(const ls_dataset *d, int64_t i, ls_value **out, ls_error *err)
+static ls_status range_element(const ls_dataset *d, int64_t i, ls_value **out,
+                               ls_error *err)
 {
     const int64_t x = number_at((const struct range *)d, i);
     ls_tensor *t = NULL;
@@ -102,8 +103,8 @@ static ls_status number(const ls_dataset *d, int64_t i, ls_value **out, ls_error
     return st;
 }
 
-static ls_status numbers(const ls_dataset *d, int64_t i, int64_t n, lsi_batch_rows *rows,
-                         ls_error *err)
+static ls_status range_rows(const ls_dataset *d, int64_t i, int64_t n,
+                            lsi_batch_rows *rows, ls_error *err)
 {
     const ls_shape scalar = {0};
     ls_status st = LS_OK;
@@ -136,8 +137,10 @@ static int64_t range_size(int64_t begin, int64_t end, int64_t step)
 
 ls_dataset *ls_dataset_range(int64_t begin, int64_t end, int64_t step)
 {
-    static const lsi_dataset_ops ops = {
-        .kind = "range", .iterate = iterate_counter, .element = number, .rows = numbers};
+    static const lsi_dataset_ops ops = {.kind = "range",
+                                        .iterate = iterate_counter,
+                                        .element = range_element,
+                                        .rows = range_rows};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct range), NULL, 0);
     struct range *node = (struct range *)made;
     ls_error err = LS_ERROR_INIT;
@@ -205,14 +208,15 @@ static ls_status iterate_one(ls_dataset *d, lsi_iterator **out, ls_error *err)
     return lsi_iterator_new(&ops, sizeof(struct counter), d, out, err);
 }
 
-static ls_status slice(const ls_dataset *d, int64_t i, ls_value **out, ls_error *err)
+static ls_status slice_element(const ls_dataset *d, int64_t i, ls_value **out,
+                               ls_error *err)
 {
     return lsi_value_row(((const struct memory *)d)->value, i, out, err);
 }
 
 /* Rows that follow each other lie behind each other: one copy a leaf. */
-static ls_status slices(const ls_dataset *d, int64_t i, int64_t n, lsi_batch_rows *rows,
-                        ls_error *err)
+static ls_status slice_rows(const ls_dataset *d, int64_t i, int64_t n,
+                            lsi_batch_rows *rows, ls_error *err)
 {
     const struct memory *m = (const struct memory *)d;
     const size_t leaves = m->leaves != NULL ? lsi_spec_leaves(d->spec) : 0;
@@ -235,7 +239,7 @@ static ls_status slices(const ls_dataset *d, int64_t i, int64_t n, lsi_batch_row
 }
 
 /* A node that holds `value`, as an element; NULL or failed. */
-static ls_dataset *hold(const lsi_dataset_ops *ops, ls_value *value)
+static ls_dataset *new_memory_node(const lsi_dataset_ops *ops, ls_value *value)
 {
     ls_dataset *made = lsi_dataset_new(ops, sizeof(struct memory), NULL, 0);
     ls_error err = LS_ERROR_INIT;
@@ -258,7 +262,7 @@ ls_dataset *ls_dataset_tensors(ls_value *element)
 {
     static const lsi_dataset_ops ops = {
         .kind = "tensors", .iterate = iterate_one, .destroy = destroy_memory};
-    ls_dataset *made = hold(&ops, element);
+    ls_dataset *made = new_memory_node(&ops, element);
     ls_error err = LS_ERROR_INIT;
     ls_spec *spec = NULL;
 
@@ -296,9 +300,9 @@ ls_dataset *ls_dataset_slices(ls_value *tensors)
     static const lsi_dataset_ops ops = {.kind = "slices",
                                         .iterate = iterate_counter,
                                         .destroy = destroy_memory,
-                                        .element = slice,
-                                        .rows = slices};
-    ls_dataset *made = hold(&ops, tensors);
+                                        .element = slice_element,
+                                        .rows = slice_rows};
+    ls_dataset *made = new_memory_node(&ops, tensors);
     struct memory *node = (struct memory *)made;
     ls_error err = LS_ERROR_INIT;
     ls_spec *whole = NULL, *spec = NULL;
@@ -342,7 +346,7 @@ static ls_status check_loaded(const struct memory *m, const ls_value *v, ls_erro
     return st;
 }
 
-static ls_status load(struct memory *m, ls_error *err)
+static ls_status load_value(struct memory *m, ls_error *err)
 {
     ls_value *v = NULL;
     ls_status st = LS_OK;
@@ -372,7 +376,7 @@ static ls_status load(struct memory *m, ls_error *err)
 
 static ls_status iterate_loaded(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    const ls_status st = load((struct memory *)d, err);
+    const ls_status st = load_value((struct memory *)d, err);
 
     return st == LS_OK ? iterate_counter(d, out, err) : st;
 }
@@ -383,8 +387,8 @@ ls_dataset *lsi_dataset_slices_later(const char *path, lsi_load_fn fn,
     static const lsi_dataset_ops ops = {.kind = "slices",
                                         .iterate = iterate_loaded,
                                         .destroy = destroy_memory,
-                                        .element = slice,
-                                        .rows = slices};
+                                        .element = slice_element,
+                                        .rows = slice_rows};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct memory), NULL, 0);
     struct memory *node = (struct memory *)made;
     ls_error err = LS_ERROR_INIT;

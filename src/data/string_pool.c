@@ -92,7 +92,7 @@ void lsi_string_pool_release(lsi_string_pool *s)
 /* ---- chunks; the lock is held ---- */
 
 /* The size of slot for `len` bytes: 1, 2, .. 8, 10, 12, 14, 16, 20, .. units. */
-static uint32_t size_of(size_t len, size_t *slot)
+static uint32_t size_class(size_t len, size_t *slot)
 {
     size_t units = LSI_MAX((len + UNIT - 1) / UNIT, 1);
     uint32_t cut = 0;
@@ -108,7 +108,7 @@ static uint32_t size_of(size_t len, size_t *slot)
     return (uint32_t)units - 1 + 4 * cut;
 }
 
-static void list(lsi_string_pool *s, struct chunk *c)
+static void list_chunk(lsi_string_pool *s, struct chunk *c)
 {
     struct chunk **head = &s->open[c->size];
 
@@ -121,7 +121,7 @@ static void list(lsi_string_pool *s, struct chunk *c)
     c->listed = true;
 }
 
-static void unlist(struct chunk *c)
+static void unlist_chunk(struct chunk *c)
 {
     *c->link = c->next;
     if (c->next != NULL) {
@@ -134,7 +134,7 @@ static void unlist(struct chunk *c)
  * How many chunks begin at or below `p`. Strings come back in no order at all, so the
  * steps of the search do not depend on what it finds: there is nothing to guess wrong.
  */
-static size_t below(const lsi_string_pool *s, const char *p)
+static size_t count_below(const lsi_string_pool *s, const char *p)
 {
     const struct place *at = s->places;
 
@@ -148,9 +148,9 @@ static size_t below(const lsi_string_pool *s, const char *p)
     return (size_t)(at - s->places);
 }
 
-static bool insert(lsi_string_pool *s, struct chunk *c)
+static bool insert_chunk(lsi_string_pool *s, struct chunk *c)
 {
-    const size_t at = s->n > 0 ? below(s, c->bytes) : 0;
+    const size_t at = s->n > 0 ? count_below(s, c->bytes) : 0;
 
     if (s->n == s->room) {
         const size_t room = LSI_MAX(8, 2 * s->room);
@@ -171,10 +171,10 @@ static bool insert(lsi_string_pool *s, struct chunk *c)
 
 static void remove_chunk(lsi_string_pool *s, struct chunk *c)
 {
-    const size_t at = below(s, c->bytes) - 1;
+    const size_t at = count_below(s, c->bytes) - 1;
 
     if (c->listed) {
-        unlist(c);
+        unlist_chunk(c);
     }
     s->n--;
     memmove(s->places + at, s->places + at + 1, (s->n - at) * sizeof *s->places);
@@ -214,20 +214,20 @@ static struct chunk *add_chunk(lsi_string_pool *s, uint32_t size, size_t slot)
         lsi_free(c);
         return NULL;
     }
-    if (!insert(s, c)) {
+    if (!insert_chunk(s, c)) {
         destroy_chunk(s, c);
         return NULL;
     }
     if (size < SIZES) {
-        list(s, c);
+        list_chunk(s, c);
     }
     return c;
 }
 
-static char *take_one(lsi_string_pool *s, size_t len)
+static char *take_slot(lsi_string_pool *s, size_t len)
 {
     size_t slot = 0;
-    const uint32_t size = size_of(len, &slot);
+    const uint32_t size = size_class(len, &slot);
     struct chunk *c = size < SIZES ? s->open[size] : NULL;
 
     if (c == NULL) {
@@ -238,13 +238,13 @@ static char *take_one(lsi_string_pool *s, size_t len)
     }
     c->free--;
     if (c->free == 0 && c->listed) {
-        unlist(c);
+        unlist_chunk(c);
     }
     return c->bytes + c->stack[c->free] * c->slot;
 }
 
 /* An empty chunk may go; the last one of its size that has free slots stays. */
-static bool may_go(const lsi_string_pool *s, const struct chunk *c)
+static bool may_free_chunk(const lsi_string_pool *s, const struct chunk *c)
 {
     if (c->free < c->n || c->size == SIZES) {
         return c->free == c->n;
@@ -254,16 +254,16 @@ static bool may_go(const lsi_string_pool *s, const struct chunk *c)
 
 static struct chunk *chunk_of(const lsi_string_pool *s, const char *p)
 {
-    return s->places[below(s, p) - 1].chunk;
+    return s->places[count_below(s, p) - 1].chunk;
 }
 
-static void give_one(lsi_string_pool *s, struct chunk *c, const char *p)
+static void give_slot(lsi_string_pool *s, struct chunk *c, const char *p)
 {
     c->stack[c->free++] = (uint32_t)((size_t)(p - c->bytes) / UNIT * c->inverse >> 32);
-    if (may_go(s, c)) {
+    if (may_free_chunk(s, c)) {
         remove_chunk(s, c);
     } else if (!c->listed) {
-        list(s, c);
+        list_chunk(s, c);
     }
 }
 
@@ -276,7 +276,8 @@ static void give_one(lsi_string_pool *s, struct chunk *c, const char *p)
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-__attribute__((target("avx"))) static void stream(char *to, const char *from, size_t len)
+__attribute__((target("avx"))) static void stream_bytes(char *to, const char *from,
+                                                        size_t len)
 {
     for (size_t at = 0; at < len; at += sizeof(__m256i)) {
         const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(from + at));
@@ -289,7 +290,7 @@ static void copy_far(char *to, const char *from, size_t len)
 {
     const size_t lines = __builtin_cpu_supports("avx") ? len / UNIT * UNIT : 0;
 
-    stream(to, from, lines);
+    stream_bytes(to, from, lines);
     memcpy(to + lines, from + lines, len - lines);
 }
 
@@ -327,11 +328,11 @@ bool lsi_string_pool_alloc(lsi_string_pool *s, const ls_string *strings, size_t 
     size_t i = 0;
 
     lsi_mutex_lock(&s->lock);
-    while (i < n && (slots[i] = take_one(s, strings[i].len)) != NULL) {
+    while (i < n && (slots[i] = take_slot(s, strings[i].len)) != NULL) {
         i++;
     }
     for (size_t k = 0; i < n && k < i; k++) {
-        give_one(s, chunk_of(s, slots[k]), slots[k]);
+        give_slot(s, chunk_of(s, slots[k]), slots[k]);
     }
     lsi_mutex_unlock(&s->lock);
     return i == n;
@@ -344,7 +345,7 @@ void lsi_string_pool_free(lsi_string_pool *s, char *const *slots, size_t n)
     }
     lsi_mutex_lock(&s->lock);
     for (size_t i = 0; i < n; i++) {
-        give_one(s, chunk_of(s, slots[i]), slots[i]);
+        give_slot(s, chunk_of(s, slots[i]), slots[i]);
     }
     lsi_mutex_unlock(&s->lock);
 }
@@ -362,7 +363,7 @@ void lsi_string_pool_free_strings(lsi_string_pool *s, const ls_string *strings, 
             chunks[i] = chunk_of(s, strings[at + i].ptr);
         }
         for (size_t i = 0; i < part; i++) {
-            give_one(s, chunks[i], strings[at + i].ptr);
+            give_slot(s, chunks[i], strings[at + i].ptr);
         }
     }
     lsi_mutex_unlock(&s->lock);
@@ -377,7 +378,7 @@ struct loan {
     ls_string strings[];
 };
 
-static void take_back(void *user)
+static void free_loan(void *user)
 {
     struct loan *l = user;
 
@@ -393,7 +394,7 @@ lsi_buffer *lsi_string_pool_owner(lsi_string_pool *s, const ls_string *strings, 
     if (l == NULL) {
         return NULL;
     }
-    l->buffer = (lsi_buffer){.device = s->device, .done = take_back, .user = l};
+    l->buffer = (lsi_buffer){.device = s->device, .done = free_loan, .user = l};
     atomic_init(&l->buffer.refs, 1);
     atomic_fetch_add(&s->refs, 1);
     l->pool = s;

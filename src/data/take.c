@@ -16,7 +16,7 @@ static int64_t limit_of(const lsi_iterator *it)
     return ((const struct part *)it->dataset)->count;
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_count(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct part_iterator *p = (struct part_iterator *)it;
 
@@ -24,7 +24,7 @@ static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
     return lsi_iterator_save(p->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_count(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct part_iterator *p = (struct part_iterator *)it;
     uint64_t at = 0;
@@ -123,8 +123,8 @@ static ls_status iterate_take(ls_dataset *d, lsi_iterator **out, ls_error *err)
     static const lsi_iterator_ops ops = {.next = next_of_take,
                                          .fill = fill_of_take,
                                          .skip = skip_of_take,
-                                         .save = save,
-                                         .restore = restore,
+                                         .save = save_count,
+                                         .restore = restore_count,
                                          .close = lsi_unary_iterator_close};
     const int64_t count = ((const struct part *)d)->count;
 
@@ -160,8 +160,8 @@ static ls_status next_of_skip(lsi_iterator *it, ls_value **out, ls_error *err)
 static ls_status iterate_skip(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_of_skip,
-                                         .save = save,
-                                         .restore = restore,
+                                         .save = save_count,
+                                         .restore = restore_count,
                                          .close = lsi_unary_iterator_close};
     const int64_t count = ((const struct part *)d)->count;
 
@@ -173,7 +173,7 @@ static ls_status iterate_skip(ls_dataset *d, lsi_iterator **out, ls_error *err)
 
 /* ---- builders ---- */
 
-static ls_dataset *build(const lsi_dataset_ops *ops, ls_dataset *d, int64_t count)
+static ls_dataset *build_take(const lsi_dataset_ops *ops, ls_dataset *d, int64_t count)
 {
     ls_dataset *made = lsi_dataset_new(ops, sizeof(struct part), &d, 1);
 
@@ -194,7 +194,7 @@ ls_dataset *ls_dataset_take(ls_dataset *d, int64_t count)
 {
     static const lsi_dataset_ops ops = {
         .kind = "take", .iterate = iterate_take, .rebuild = rebuild_take};
-    ls_dataset *made = build(&ops, d, count);
+    ls_dataset *made = build_take(&ops, d, count);
 
     if (!lsi_dataset_bad(made)) {
         const int64_t n = d->cardinality;
@@ -215,7 +215,7 @@ ls_dataset *ls_dataset_skip(ls_dataset *d, int64_t count)
 {
     static const lsi_dataset_ops ops = {
         .kind = "skip", .iterate = iterate_skip, .rebuild = rebuild_skip};
-    ls_dataset *made = build(&ops, d, count);
+    ls_dataset *made = build_take(&ops, d, count);
 
     if (!lsi_dataset_bad(made)) {
         const int64_t n = d->cardinality;

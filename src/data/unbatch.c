@@ -8,7 +8,7 @@ struct unbatch_iterator {
 };
 
 /* Makes sure that there is a row. A batch whose components differ is passed over. */
-static ls_status refill(struct unbatch_iterator *u, ls_error *err)
+static ls_status refill_batch(struct unbatch_iterator *u, ls_error *err)
 {
     while (u->batch == NULL || u->at == u->rows) {
         ls_value *batch = NULL;
@@ -31,10 +31,10 @@ static ls_status refill(struct unbatch_iterator *u, ls_error *err)
     return LS_OK;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_row(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct unbatch_iterator *u = (struct unbatch_iterator *)it;
-    ls_status st = refill(u, err);
+    ls_status st = refill_batch(u, err);
 
     if (st == LS_OK) {
         st = lsi_value_row(u->batch, u->at, out, err);
@@ -43,14 +43,14 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int64_t *got,
-                      ls_error *err)
+static ls_status fill_from_batch(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
+                                 int64_t *got, ls_error *err)
 {
     struct unbatch_iterator *u = (struct unbatch_iterator *)it;
     ls_status st = LS_OK;
 
     while (*got < want && st == LS_OK) {
-        st = refill(u, err);
+        st = refill_batch(u, err);
         if (st == LS_OK) {
             const int64_t n = LSI_MIN(want - *got, u->rows - u->at);
 
@@ -62,13 +62,13 @@ static ls_status fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int6
     return st;
 }
 
-static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
+static ls_status skip_rows(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
 {
     struct unbatch_iterator *u = (struct unbatch_iterator *)it;
     ls_status st = LS_OK;
 
     while (*skipped < n && st == LS_OK) {
-        st = refill(u, err);
+        st = refill_batch(u, err);
         if (st == LS_OK) {
             const int64_t some = LSI_MIN(n - *skipped, u->rows - u->at);
 
@@ -85,7 +85,7 @@ static void close_unbatch(lsi_iterator *it)
     lsi_unary_iterator_close(it);
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_unbatch(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct unbatch_iterator *u = (struct unbatch_iterator *)it;
     const bool rest = u->batch != NULL && u->at < u->rows;
@@ -98,7 +98,7 @@ static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
     return lsi_iterator_save(u->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_unbatch(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct unbatch_iterator *u = (struct unbatch_iterator *)it;
     bool rest = false;
@@ -122,26 +122,26 @@ static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
     return st;
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_unbatch(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {.next = next,
-                                         .fill = fill,
-                                         .skip = skip,
-                                         .save = save,
-                                         .restore = restore,
+    static const lsi_iterator_ops ops = {.next = next_row,
+                                         .fill = fill_from_batch,
+                                         .skip = skip_rows,
+                                         .save = save_unbatch,
+                                         .restore = restore_unbatch,
                                          .close = close_unbatch};
 
     return lsi_unary_iterator_new(&ops, sizeof(struct unbatch_iterator), d, out, err);
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_unbatch(const ls_dataset *d, ls_dataset *const *inputs)
 {
     (void)d;
     return ls_dataset_unbatch(ls_dataset_retain(inputs[0]));
 }
 
 /* By the first component whose rows are known. */
-static int64_t size(const ls_dataset *d)
+static int64_t unbatched_size(const ls_dataset *d)
 {
     int64_t rows = -1, product = 0;
 
@@ -159,7 +159,7 @@ static int64_t size(const ls_dataset *d)
 ls_dataset *ls_dataset_unbatch(ls_dataset *d)
 {
     static const lsi_dataset_ops ops = {
-        .kind = "unbatch", .iterate = iterate, .rebuild = rebuild};
+        .kind = "unbatch", .iterate = iterate_unbatch, .rebuild = rebuild_unbatch};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof *made, &d, 1);
     ls_error err = LS_ERROR_INIT;
     ls_spec *spec = NULL;
@@ -168,5 +168,5 @@ ls_dataset *ls_dataset_unbatch(ls_dataset *d)
         return made;
     }
     const ls_status st = lsi_spec_unbatch(d->spec, &spec, &err);
-    return lsi_dataset_done(made, st, spec, size(d), &err);
+    return lsi_dataset_done(made, st, spec, unbatched_size(d), &err);
 }

@@ -21,7 +21,7 @@ struct window {
     int64_t ahead; // elements to pass over before the next window
 };
 
-static bool make_room(struct window *w)
+static bool make_held_room(struct window *w)
 {
     size_t room = LSI_MAX(16, 2 * w->room);
     ls_value **grown = NULL;
@@ -42,7 +42,7 @@ static bool make_room(struct window *w)
     return grown != NULL;
 }
 
-static void drop(struct window *w, size_t n)
+static void drop_held(struct window *w, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         ls_value_release(w->held[w->first + i]);
@@ -52,7 +52,7 @@ static void drop(struct window *w, size_t n)
 }
 
 /* Passes over what lies between two windows. */
-static ls_status pass(struct window *w, ls_error *err)
+static ls_status pass_gap(struct window *w, ls_error *err)
 {
     int64_t passed = 0;
     ls_status st = LS_OK;
@@ -67,12 +67,12 @@ static ls_status pass(struct window *w, ls_error *err)
 /* Holds a whole span, or what is left of the input. */
 static ls_status fill_span(struct window *w, int64_t span, ls_error *err)
 {
-    ls_status st = pass(w, err);
+    ls_status st = pass_gap(w, err);
 
     while (st == LS_OK && !w->over && (int64_t)w->count < span) {
         ls_value *element = NULL;
 
-        if (!make_room(w)) {
+        if (!make_held_room(w)) {
             return lsi_fail_memory(err, "a window", 2 * w->room * sizeof(ls_value *));
         }
         st = lsi_iterator_next(w->unary.input, &element, err);
@@ -88,9 +88,9 @@ static ls_status fill_span(struct window *w, int64_t span, ls_error *err)
 }
 
 /* Component `leaf` of the window's elements as a dataset. `parts` has room for both. */
-static ls_status component(const ls_spec *spec, size_t leaf, const ls_value **leaves,
-                           size_t nleaves, size_t n, const ls_value **part,
-                           ls_value **out, ls_error *err)
+static ls_status dataset_of_leaf(const ls_spec *spec, size_t leaf,
+                                 const ls_value **leaves, size_t nleaves, size_t n,
+                                 const ls_value **part, ls_value **out, ls_error *err)
 {
     ls_dataset *d = NULL;
     ls_status st = LS_OK;
@@ -127,7 +127,7 @@ static ls_status build_window(struct window *w, const ls_spec *spec, size_t n,
                               leaves + i * nleaves, err);
     }
     for (size_t k = 0; k < nleaves && st == LS_OK; k++) {
-        st = component(spec, k, leaves, nleaves, n, part, &made[k], err);
+        st = dataset_of_leaf(spec, k, leaves, nleaves, n, part, &made[k], err);
     }
     if (st == LS_OK) {
         st = lsi_spec_pack(spec, made, out, err);
@@ -142,7 +142,7 @@ out:
 }
 
 /* The spec of the input, or of its first element if nobody knew it before. */
-static ls_status emit(struct window *w, size_t n, ls_value **out, ls_error *err)
+static ls_status emit_window(struct window *w, size_t n, ls_value **out, ls_error *err)
 {
     ls_spec *spec = ls_spec_retain(w->unary.base.dataset->inputs[0]->spec);
     ls_status st = LS_OK;
@@ -159,7 +159,7 @@ static ls_status emit(struct window *w, size_t n, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_window(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     const struct window_node *node = (const struct window_node *)it->dataset;
     struct window *w = (struct window *)it;
@@ -170,24 +170,24 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         return st;
     }
     if (w->count == 0 || (node->exact && (int64_t)w->count < node->span)) {
-        drop(w, w->count);
+        drop_held(w, w->count);
         return LS_OUT_OF_RANGE;
     }
     n = LSI_MIN((w->count - 1) / (size_t)node->stride + 1, (size_t)node->size);
-    st = emit(w, n, out, err);
+    st = emit_window(w, n, out, err);
     if (st == LS_RESOURCE_EXHAUSTED) {
         return st; // the next call gives the same window
     }
     if (node->shift >= (int64_t)w->count) {
         w->ahead = node->shift - (int64_t)w->count;
-        drop(w, w->count);
+        drop_held(w, w->count);
     } else {
-        drop(w, (size_t)node->shift);
+        drop_held(w, (size_t)node->shift);
     }
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *out, ls_error *err)
+static ls_status save_window(lsi_iterator *it, lsi_state_writer *out, ls_error *err)
 {
     const struct window *w = (const struct window *)it;
 
@@ -200,14 +200,14 @@ static ls_status save(lsi_iterator *it, lsi_state_writer *out, ls_error *err)
     return lsi_iterator_save(w->unary.input, out, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_window(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     const struct window_node *node = (const struct window_node *)it->dataset;
     struct window *w = (struct window *)it;
     uint64_t ahead = 0, count = 0;
     ls_status st = lsi_state_read_bool(r, &w->over, err);
 
-    drop(w, w->count);
+    drop_held(w, w->count);
     if (st == LS_OK) {
         st = lsi_state_read_count(r, (uint64_t)node->shift, &ahead, err);
     }
@@ -217,7 +217,7 @@ static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
     while (st == LS_OK && w->count < count) {
         ls_value *element = NULL;
 
-        if (!make_room(w)) {
+        if (!make_held_room(w)) {
             return lsi_fail_memory(err, "a window", 2 * w->room * sizeof(ls_value *));
         }
         st = lsi_state_read_element(r, it->dataset->inputs[0]->spec, &element, err);
@@ -236,22 +236,24 @@ static void close_window(lsi_iterator *it)
 {
     struct window *w = (struct window *)it;
 
-    drop(w, w->count);
+    drop_held(w, w->count);
     lsi_free(w->held);
     lsi_unary_iterator_close(it);
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_window(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_window};
+    static const lsi_iterator_ops ops = {.next = next_window,
+                                         .save = save_window,
+                                         .restore = restore_window,
+                                         .close = close_window};
 
     return lsi_unary_iterator_new(&ops, sizeof(struct window), d, out, err);
 }
 
 /* ---- the node ---- */
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_window(const ls_dataset *d, ls_dataset *const *inputs)
 {
     const struct window_node *node = (const struct window_node *)d;
 
@@ -281,7 +283,7 @@ ls_dataset *ls_dataset_window(ls_dataset *d, int64_t size, int64_t shift, int64_
                               bool drop_remainder)
 {
     static const lsi_dataset_ops ops = {
-        .kind = "window", .iterate = iterate, .rebuild = rebuild};
+        .kind = "window", .iterate = iterate_window, .rebuild = rebuild_window};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct window_node), &d, 1);
     struct window_node *node = (struct window_node *)made;
     ls_error e = LS_ERROR_INIT;

@@ -16,7 +16,7 @@ static ls_dataset *rows_of(ls_status st, ls_value *arrays, const ls_error *err)
     return d;
 }
 
-static ls_status named(const char *name, ls_error *err)
+static ls_status check_name(const char *name, ls_error *err)
 {
     return name != NULL ? LS_OK
                         : lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
@@ -72,7 +72,7 @@ ls_dataset *ls_dataset_npy(const char *name)
     ls_error err = LS_ERROR_INIT;
     lsi_npy_source src = {0};
     ls_spec *whole = NULL;
-    ls_status st = named(name, &err);
+    ls_status st = check_name(name, &err);
 
     if (st == LS_OK) {
         st = open_npy(name, &src, &err);
@@ -88,7 +88,7 @@ ls_dataset *ls_dataset_npz(const char *name)
 {
     ls_error err = LS_ERROR_INIT;
     ls_value *v = NULL;
-    ls_status st = named(name, &err);
+    ls_status st = check_name(name, &err);
 
     if (st == LS_OK) {
         st = lsi_npz_read(name, &v, &err);
@@ -279,7 +279,7 @@ ls_dataset *ls_dataset_idx(const char *name)
     ls_error err = LS_ERROR_INIT;
     struct idx x = {.dtype = LS_U8};
     ls_spec *whole = NULL;
-    ls_status st = named(name, &err);
+    ls_status st = check_name(name, &err);
 
     if (st == LS_OK) {
         st = open_idx(name, &x, &err);

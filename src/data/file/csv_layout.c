@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-static ls_status bad(ls_error *err, ls_kind kind, const char *what, size_t column)
+static ls_status fail_column(ls_error *err, ls_kind kind, const char *what, size_t column)
 {
     return lsi_fail_kind(err, LS_INVALID_ARGUMENT, kind, "CSV column %zu: %s", column,
                          what);
@@ -29,7 +29,8 @@ static ls_status set_default(lsi_csv_field *f, const ls_csv_column *column, size
     f->optional = true;
     if (f->dtype == LS_STRING) {
         if (!ls_value_as_string(column->otherwise, &s)) {
-            return bad(err, LS_KIND_TYPE, "the default of a string is a string", i);
+            return fail_column(err, LS_KIND_TYPE, "the default of a string is a string",
+                               i);
         }
         f->string = ls_value_retain(column->otherwise);
         return LS_OK;
@@ -37,7 +38,8 @@ static ls_status set_default(lsi_csv_field *f, const ls_csv_column *column, size
     if (ls_value_as_int(column->otherwise, &f->integer)) {
         f->number = (double)f->integer;
         if (f->dtype == LS_I32 && (f->integer < INT32_MIN || f->integer > INT32_MAX)) {
-            return bad(err, LS_KIND_VALUE, "the default does not fit in int32", i);
+            return fail_column(err, LS_KIND_VALUE, "the default does not fit in int32",
+                               i);
         }
         return LS_OK;
     }
@@ -45,7 +47,8 @@ static ls_status set_default(lsi_csv_field *f, const ls_csv_column *column, size
         ls_value_as_float(column->otherwise, &f->number)) {
         return LS_OK;
     }
-    return bad(err, LS_KIND_TYPE, "the default is of another kind than the column", i);
+    return fail_column(err, LS_KIND_TYPE,
+                       "the default is of another kind than the column", i);
 }
 
 /* The columns to take or to leave, copied and checked. */

@@ -8,8 +8,8 @@ static void release_value(void *v)
     ls_value_release(v);
 }
 
-static ls_value *parse(ls_context *c, ls_tensor *records, bool batched,
-                       const ls_feature *features, size_t n)
+static ls_value *parse_in_context(ls_context *c, ls_tensor *records, bool batched,
+                                  const ls_feature *features, size_t n)
 {
     ls_error err = LS_ERROR_INIT;
     ls_value *out = NULL;
@@ -34,20 +34,20 @@ static ls_value *parse(ls_context *c, ls_tensor *records, bool batched,
 ls_value *(ls_parse_single_example)(ls_context *c, ls_tensor *record,
                                     const ls_feature *features, size_t n)
 {
-    return parse(c, record, false, features, n);
+    return parse_in_context(c, record, false, features, n);
 }
 
 ls_value *(ls_parse_example)(ls_context *c, ls_tensor *records,
                              const ls_feature *features, size_t n)
 {
-    return parse(c, records, true, features, n);
+    return parse_in_context(c, records, true, features, n);
 }
 
 ls_tensor *(ls_example_feature)(ls_context *c, ls_tensor *record, const char *name,
                                 ls_dtype dtype, ls_shape shape)
 {
     const ls_feature feature = {.name = name, .dtype = dtype, .shape = shape};
-    const ls_value *v = parse(c, record, false, &feature, 1);
+    const ls_value *v = parse_in_context(c, record, false, &feature, 1);
 
     return v != NULL ? lsi_context_alias(c, ls_value_as_tensor(ls_value_child(v, 0)))
                      : NULL;
@@ -69,7 +69,7 @@ struct parse_iterator {
     bool helped; // it uses the input's threads
 };
 
-static void destroy(ls_dataset *d)
+static void destroy_parse(ls_dataset *d)
 {
     struct parse_node *node = (struct parse_node *)d;
 
@@ -81,7 +81,7 @@ static void destroy(ls_dataset *d)
     lsi_free(node->features);
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_parsed(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct parse_iterator *p = (struct parse_iterator *)it;
     const struct parse_node *node = (const struct parse_node *)it->dataset;
@@ -104,17 +104,17 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
+static ls_status skip_parsed(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
 {
     return lsi_iterator_skip(((struct parse_iterator *)it)->input, n, skipped, err);
 }
 
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_parse(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     return lsi_iterator_save(((struct parse_iterator *)it)->input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+static ls_status restore_parse(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     return lsi_iterator_restore(((struct parse_iterator *)it)->input, r, err);
 }
@@ -127,12 +127,12 @@ static void close_parse(lsi_iterator *it)
     }
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_parse(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {.next = next,
-                                         .skip = skip,
-                                         .save = save,
-                                         .restore = restore,
+    static const lsi_iterator_ops ops = {.next = next_parsed,
+                                         .skip = skip_parsed,
+                                         .save = save_parse,
+                                         .restore = restore_parse,
                                          .close = close_parse};
     lsi_iterator *it = NULL;
     ls_status st = lsi_iterator_new(&ops, sizeof(struct parse_iterator), d, &it, err);
@@ -153,7 +153,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     return LS_OK;
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_parse(const ls_dataset *d, ls_dataset *const *inputs)
 {
     const struct parse_node *node = (const struct parse_node *)d;
 
@@ -162,8 +162,8 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
 }
 
 /* Takes copies of the features. */
-static ls_status keep(struct parse_node *node, const ls_feature *features, size_t n,
-                      ls_error *err)
+static ls_status keep_features(struct parse_node *node, const ls_feature *features,
+                               size_t n, ls_error *err)
 {
     if (n == 0 || features == NULL) {
         return lsi_example_parser_init(&node->parser, features, n,
@@ -211,9 +211,9 @@ ls_dataset *ls_dataset_parse_example(ls_dataset *d, const ls_feature *features, 
                                      int parallel)
 {
     static const lsi_dataset_ops ops = {.kind = "parse_example",
-                                        .iterate = iterate,
-                                        .rebuild = rebuild,
-                                        .destroy = destroy};
+                                        .iterate = iterate_parse,
+                                        .rebuild = rebuild_parse,
+                                        .destroy = destroy_parse};
     ls_error err = LS_ERROR_INIT;
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct parse_node), &d, 1);
     struct parse_node *node = (struct parse_node *)made;
@@ -225,7 +225,7 @@ ls_dataset *ls_dataset_parse_example(ls_dataset *d, const ls_feature *features, 
     }
     node->parallel = parallel;
     made->cardinality = d->cardinality;
-    st = keep(node, features, n, &err);
+    st = keep_features(node, features, n, &err);
     if (st == LS_OK && parallel < LS_AUTOTUNE) {
         st = lsi_fail_kind(&err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                            "parse_example with %d threads cannot be: 0 or more, or "

@@ -14,6 +14,8 @@ struct column {
 };
 
 /* A batch being parsed; threads take parts of its rows. */
+struct batch;
+typedef void part_fn(struct batch *b, size_t begin, size_t end, ls_error *err);
 struct batch {
     const lsi_example_parser *p;
     ls_tensor *tensor; // the records
@@ -22,7 +24,7 @@ struct batch {
     bool batched;
     lsi_feature_list *lists; // rows * features
     struct column *columns;
-    void (*work)(struct batch *b, size_t begin, size_t end, ls_error *err);
+    part_fn *work;
 
     // Sharing: a part is taken by whoever comes; the last to leave frees.
     atomic_int refs;
@@ -45,8 +47,8 @@ static lsi_feature_list_kind kind_of(ls_dtype dtype)
 
 /* ---- failures ---- */
 
-static ls_status bad(const struct batch *b, size_t row, const ls_feature *f,
-                     const char *what, ls_error *err)
+static ls_status fail_feature(const struct batch *b, size_t row, const ls_feature *f,
+                              const char *what, ls_error *err)
 {
     if (b->batched) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "record %zu: feature %.100s %s",
@@ -55,8 +57,8 @@ static ls_status bad(const struct batch *b, size_t row, const ls_feature *f,
     return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "feature %.100s %s", f->name, what);
 }
 
-static ls_status absent(const struct batch *b, size_t row, const ls_feature *f,
-                        ls_error *err)
+static ls_status fail_absent(const struct batch *b, size_t row, const ls_feature *f,
+                             ls_error *err)
 {
     const ls_string *record = &b->records[row];
     char names[240], text[300];
@@ -64,7 +66,7 @@ static ls_status absent(const struct batch *b, size_t row, const ls_feature *f,
     lsi_example_names((const uint8_t *)record->ptr, record->len, names, sizeof names);
     (void)snprintf(text, sizeof text, "is absent and has no default; there are: %s",
                    names);
-    return bad(b, row, f, text, err);
+    return fail_feature(b, row, f, text, err);
 }
 
 static ls_status wrong_kind(const struct batch *b, size_t row, const ls_feature *f,
@@ -74,7 +76,7 @@ static ls_status wrong_kind(const struct batch *b, size_t row, const ls_feature 
 
     (void)snprintf(text, sizeof text, "holds %s values, %s are expected",
                    list_names[list->kind], ls_dtype_name(f->dtype));
-    return bad(b, row, f, text, err);
+    return fail_feature(b, row, f, text, err);
 }
 
 static ls_status wrong_count(const struct batch *b, size_t row, const ls_feature *f,
@@ -83,21 +85,22 @@ static ls_status wrong_count(const struct batch *b, size_t row, const ls_feature
     char text[120];
 
     if (there < 0) {
-        return bad(b, row, f, "is no list of values: its bytes are damaged", err);
+        return fail_feature(b, row, f, "is no list of values: its bytes are damaged",
+                            err);
     }
     (void)snprintf(text, sizeof text,
                    f->kind == LS_FEATURE_SEQUENCE
                        ? "has %" PRId64 " values, not a multiple of %" PRId64
                        : "has %" PRId64 " values, %" PRId64 " are expected",
                    there, wanted);
-    return bad(b, row, f, text, err);
+    return fail_feature(b, row, f, text, err);
 }
 
 /* ---- values ---- */
 
 /* Values to element `at` of the column, at most `room`; how many there are, or -1. */
-static int64_t decode(const lsi_feature_list *list, ls_dtype dtype, const ls_tensor *t,
-                      size_t at, size_t room)
+static int64_t decode_values(const lsi_feature_list *list, ls_dtype dtype,
+                             const ls_tensor *t, size_t at, size_t room)
 {
     void *to = t != NULL ? (char *)t->data + at * ls_dtype_size(dtype) : NULL;
 
@@ -139,7 +142,7 @@ static ls_status put_fixed(const struct batch *b, size_t row, size_t i, ls_error
 
     if (list->kind == LSI_FEATURE_LIST_NONE) {
         if (f->otherwise == NULL) {
-            return absent(b, row, f, err);
+            return fail_absent(b, row, f, err);
         }
         memcpy((char *)t->data + row * count * size, f->otherwise->data, count * size);
         return LS_OK;
@@ -150,11 +153,11 @@ static ls_status put_fixed(const struct batch *b, size_t row, size_t i, ls_error
     if (f->dtype == LS_U8) {
         n = decode_u8(list, (uint8_t *)t->data + row * count, count, &one);
         if (!one && n >= 0) {
-            return bad(b, row, f, "is not one string, whose bytes would be the elements",
-                       err);
+            return fail_feature(
+                b, row, f, "is not one string, whose bytes would be the elements", err);
         }
     } else {
-        n = decode(list, f->dtype, t, row * count, count);
+        n = decode_values(list, f->dtype, t, row * count, count);
     }
     return n == (int64_t)count ? LS_OK : wrong_count(b, row, f, n, (int64_t)count, err);
 }
@@ -174,7 +177,7 @@ static ls_status count_values(const struct batch *b, size_t row, size_t i, ls_er
     if (list->kind != kind_of(f->dtype)) {
         return wrong_kind(b, row, f, list, err);
     }
-    n = decode(list, f->dtype, NULL, 0, 0);
+    n = decode_values(list, f->dtype, NULL, 0, 0);
     if (n < 0 || (step > 0 ? n % step != 0 : n > 0)) {
         return wrong_count(b, row, f, n, step, err);
     }
@@ -210,7 +213,7 @@ static void scan_rows(struct batch *b, size_t begin, size_t end, ls_error *err)
 }
 
 /* Copies the padding behind the values of a row. */
-static void pad(const ls_feature *f, ls_tensor *t, size_t begin, size_t end)
+static void pad_row(const ls_feature *f, ls_tensor *t, size_t begin, size_t end)
 {
     const size_t size = ls_dtype_size(f->dtype);
     char *to = (char *)t->data;
@@ -239,7 +242,8 @@ static void put_sparse(const struct batch *b, size_t row, size_t i)
     if (list->kind == LSI_FEATURE_LIST_NONE) {
         return;
     }
-    (void)decode(list, b->p->features[i].dtype, c->t, list->count, end - list->count);
+    (void)decode_values(list, b->p->features[i].dtype, c->t, list->count,
+                        end - list->count);
     for (size_t k = 0; k < end - list->count; k++) {
         if (b->batched) {
             *at++ = (int64_t)row;
@@ -263,9 +267,9 @@ static void fill_rows(struct batch *b, size_t begin, size_t end, ls_error *err)
                 put_sparse(b, row, i);
             } else if (f->kind == LS_FEATURE_SEQUENCE) {
                 if (list->kind != LSI_FEATURE_LIST_NONE) {
-                    (void)decode(list, f->dtype, c->t, first, list->count);
+                    (void)decode_values(list, f->dtype, c->t, first, list->count);
                 }
-                pad(f, c->t, first + list->count, first + c->longest);
+                pad_row(f, c->t, first + list->count, first + c->longest);
             }
         }
     }
@@ -273,7 +277,7 @@ static void fill_rows(struct batch *b, size_t begin, size_t end, ls_error *err)
 
 /* ---- sharing the rows ---- */
 
-static void drop(struct batch *b)
+static void drop_batch(struct batch *b)
 {
     if (atomic_fetch_sub(&b->refs, 1) == 1) {
         lsi_mutex_destroy(&b->lock);
@@ -303,19 +307,17 @@ static void take_parts(struct batch *b)
     }
 }
 
-static void help(void *arg)
+static void run_helper(void *arg)
 {
     take_parts(arg);
-    drop(arg);
+    drop_batch(arg);
 }
 
 /*
  * Runs a pass over all rows. Others are asked to help, and whoever comes too late finds
  * nothing to do: only parts that somebody works on are waited for.
  */
-static ls_status
-run(struct batch *b,
-    void (*work)(struct batch *b, size_t begin, size_t end, ls_error *err), ls_error *err)
+static ls_status run_parts(struct batch *b, part_fn *work, ls_error *err)
 {
     const size_t parts = b->parts;
 
@@ -326,8 +328,8 @@ run(struct batch *b,
         atomic_store(&b->taken, 0);
         for (size_t i = 1; i < parts; i++) {
             atomic_fetch_add(&b->refs, 1);
-            if (!lsi_input_threads_submit(help, b)) {
-                drop(b);
+            if (!lsi_input_threads_submit(run_helper, b)) {
+                drop_batch(b);
                 break;
             }
         }
@@ -348,7 +350,7 @@ struct holder {
     ls_string strings[];
 };
 
-static void let_go(void *arg)
+static void release_columns(void *arg)
 {
     struct holder *h = arg;
 
@@ -371,7 +373,7 @@ static ls_tensor *new_strings(const struct batch *b, const ls_feature *f,
     }
     h = lsi_alloc(1, sizeof *h + bytes);
     if (h == NULL || ls_tensor_wrap(b->tensor->device, LS_STRING, *shape, h->strings,
-                                    let_go, h, &t, NULL) != LS_OK) {
+                                    release_columns, h, &t, NULL) != LS_OK) {
         lsi_free(h);
         return NULL;
     }
@@ -523,12 +525,12 @@ static ls_status check_records(const ls_tensor *t, bool batched, ls_error *err)
                          ls_shape_text(&shape, text, sizeof text));
 }
 
-static ls_status parse(struct batch *b, ls_value **out, ls_error *err)
+static ls_status parse_batch(struct batch *b, ls_value **out, ls_error *err)
 {
     ls_status st = make_fixed(b, err);
 
     if (st == LS_OK) {
-        st = run(b, scan_rows, err);
+        st = run_parts(b, scan_rows, err);
     }
     for (size_t i = 0; i < b->p->n && st == LS_OK; i++) {
         if (b->p->features[i].kind != LS_FEATURE_FIXED) {
@@ -536,7 +538,7 @@ static ls_status parse(struct batch *b, ls_value **out, ls_error *err)
         }
     }
     if (st == LS_OK && !b->p->flat) {
-        st = run(b, fill_rows, err);
+        st = run_parts(b, fill_rows, err);
     }
     return st == LS_OK ? make_value(b, out, err) : st;
 }
@@ -572,7 +574,7 @@ ls_status lsi_example_parser_run(const lsi_example_parser *p, ls_tensor *records
     }
     b->columns = lsi_alloc(p->n, sizeof *b->columns);
     st = b->lists != NULL && b->columns != NULL
-             ? parse(b, out, err)
+             ? parse_batch(b, out, err)
              : lsi_fail_memory(err, "a batch of examples", b->rows * sizeof *b->lists);
     for (size_t i = 0; b->columns != NULL && i < p->n; i++) {
         ls_tensor_release(b->columns[i].t);
@@ -580,6 +582,6 @@ ls_status lsi_example_parser_run(const lsi_example_parser *p, ls_tensor *records
     }
     lsi_free(b->columns); // nobody looks at them any more: all parts are done
     lsi_free(b->lists);
-    drop(b);
+    drop_batch(b);
     return st;
 }

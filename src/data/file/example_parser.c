@@ -3,19 +3,19 @@
 
 #include <stdlib.h>
 
-static ls_status wrong(const ls_feature *f, const char *what, ls_error *err)
+static ls_status fail_feature(const ls_feature *f, const char *what, ls_error *err)
 {
     return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "feature %.100s: %s",
                          f->name, what);
 }
 
-static ls_status check(const ls_feature *f, int64_t count, ls_error *err)
+static ls_status check_feature(const ls_feature *f, int64_t count, ls_error *err)
 {
     const int extra = f->kind == LS_FEATURE_SEQUENCE ? 2 : 1;
 
     if (f->kind != LS_FEATURE_FIXED && f->kind != LS_FEATURE_VAR &&
         f->kind != LS_FEATURE_SEQUENCE) {
-        return wrong(f, "its kind is none", err);
+        return fail_feature(f, "its kind is none", err);
     }
     if (f->dtype != LS_I64 && f->dtype != LS_F32 && f->dtype != LS_STRING &&
         (f->dtype != LS_U8 || f->kind != LS_FEATURE_FIXED)) {
@@ -25,14 +25,15 @@ static ls_status check(const ls_feature *f, int64_t count, ls_error *err)
                              f->name, ls_dtype_name(f->dtype));
     }
     if (f->kind == LS_FEATURE_VAR) {
-        return f->otherwise == NULL ? LS_OK
-                                    : wrong(f, "what is sparse has no default", err);
+        return f->otherwise == NULL
+                   ? LS_OK
+                   : fail_feature(f, "what is sparse has no default", err);
     }
     if (count < 0) {
-        return wrong(f, "its shape must be fully known", err);
+        return fail_feature(f, "its shape must be fully known", err);
     }
     if (f->shape.ndim + extra > LS_MAX_DIMS) {
-        return wrong(f, "a batch of it would have too many axes", err);
+        return fail_feature(f, "a batch of it would have too many axes", err);
     }
     if (f->otherwise == NULL) {
         return LS_OK;
@@ -45,7 +46,7 @@ static ls_status check(const ls_feature *f, int64_t count, ls_error *err)
     }
     if (ls_tensor_data(f->otherwise) == NULL ||
         ls_tensor_count(f->otherwise) != (f->kind == LS_FEATURE_FIXED ? count : 1)) {
-        return wrong(f, "the default has another number of elements", err);
+        return fail_feature(f, "the default has another number of elements", err);
     }
     return LS_OK;
 }
@@ -68,7 +69,7 @@ static ls_status fill_in(lsi_example_parser *p, ls_error *err)
                                  "feature %zu has no name", i);
         }
         p->counts[i] = ls_shape_count(&f->shape);
-        st = check(f, p->counts[i], err);
+        st = check_feature(f, p->counts[i], err);
         if (st != LS_OK) {
             return st;
         }

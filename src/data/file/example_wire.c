@@ -107,7 +107,7 @@ static bool scan_feature(const struct field *value, lsi_feature_list *list)
     return true;
 }
 
-static int compare(const lsi_wanted_feature *w, const uint8_t *key, size_t len)
+static int compare_name(const lsi_wanted_feature *w, const uint8_t *key, size_t len)
 {
     const int c = memcmp(w->name, key, LSI_MIN(w->len, len));
 
@@ -126,7 +126,7 @@ static const lsi_wanted_feature *look_up(const lsi_wanted_feature *wanted, size_
     }
     while (low < high) {
         const size_t mid = low + (high - low) / 2;
-        const int c = compare(&wanted[mid], key->p, key->len);
+        const int c = compare_name(&wanted[mid], key->p, key->len);
 
         if (c == 0) {
             *guess = mid + 1;
@@ -208,7 +208,8 @@ bool lsi_example_scan(const uint8_t *p, size_t len, const lsi_wanted_feature *wa
 }
 
 /* Appends `len` bytes, those that do not print as '?', or "..." where they do not fit. */
-static void append(char *text, size_t size, size_t *at, const void *bytes, size_t len)
+static void append_text(char *text, size_t size, size_t *at, const void *bytes,
+                        size_t len)
 {
     const uint8_t *p = bytes;
 
@@ -236,8 +237,8 @@ static void append_names(const struct field *features, char *text, size_t size,
         if (entry.type == SIZED && entry.number == 1 &&
             read_field(entry.p, entry.p + entry.len, &key) != NULL && key.type == SIZED &&
             key.number == 1) {
-            append(text, size, at, ", ", *at > 0 ? 2 : 0);
-            append(text, size, at, key.p, *at < size ? key.len : 0);
+            append_text(text, size, at, ", ", *at > 0 ? 2 : 0);
+            append_text(text, size, at, key.p, *at < size ? key.len : 0);
         }
     }
 }
@@ -255,7 +256,7 @@ void lsi_example_names(const uint8_t *p, size_t len, char *text, size_t size)
         }
     }
     if (at == 0) {
-        append(text, size, &at, "none", 4);
+        append_text(text, size, &at, "none", 4);
     }
 }
 

@@ -72,7 +72,7 @@ static void leave_after(lsi_file_reader *r, ls_status st)
     r->over = true;
 }
 
-static ls_status begin(lsi_file_reader *r, ls_error *err)
+static ls_status begin_reading(lsi_file_reader *r, ls_error *err)
 {
     if (r->over) {
         return LS_OUT_OF_RANGE;
@@ -91,9 +91,10 @@ static ls_status begin(lsi_file_reader *r, ls_error *err)
 }
 
 /* The next record of a format of strings, still unread in the stream. */
-static ls_status record(lsi_file_reader *r, ls_string *s, size_t *tail, ls_error *err)
+static ls_status peek_record(lsi_file_reader *r, ls_string *s, size_t *tail,
+                             ls_error *err)
 {
-    ls_status st = begin(r, err);
+    ls_status st = begin_reading(r, err);
 
     if (st != LS_OK) {
         return st;
@@ -105,7 +106,7 @@ static ls_status record(lsi_file_reader *r, ls_string *s, size_t *tail, ls_error
 }
 
 /* Where the record ends, the next one begins. */
-static void pass(lsi_stream *s, const ls_string *record, size_t tail)
+static void pass_record(lsi_stream *s, const ls_string *record, size_t tail)
 {
     const uint8_t *end = (const uint8_t *)record->ptr + record->len + tail;
 
@@ -126,7 +127,7 @@ static ls_status string_value(ls_string s, lsi_buffer *owner, ls_value **out,
     return st;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_record(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     lsi_file_reader *r = (lsi_file_reader *)it;
     ls_string s;
@@ -134,7 +135,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     ls_status st;
 
     if (r->format->element != NULL) {
-        st = begin(r, err);
+        st = begin_reading(r, err);
         if (st != LS_OK) {
             return st;
         }
@@ -144,12 +145,12 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         }
         return st;
     }
-    st = record(r, &s, &tail, err);
+    st = peek_record(r, &s, &tail, err);
     if (st == LS_OK) {
         st = string_value(s, r->stream->buffer, out, err);
     }
     if (st == LS_OK) {
-        pass(r->stream, &s, tail);
+        pass_record(r->stream, &s, tail);
     }
     return st;
 }
@@ -159,7 +160,7 @@ static ls_status fill_values(lsi_file_reader *r, lsi_batch_rows *rows, int64_t w
 {
     while (*got < want) {
         ls_value *v = NULL;
-        ls_status st = next(&r->base, &v, err);
+        ls_status st = next_record(&r->base, &v, err);
 
         if (st == LS_OK) {
             st = lsi_batch_rows_add(rows, v, err);
@@ -211,7 +212,7 @@ static ls_status fill_strings(lsi_file_reader *r, lsi_batch_rows *rows, int64_t 
         ls_string s;
         size_t tail;
 
-        st = record(r, &s, &tail, err);
+        st = peek_record(r, &s, &tail, err);
         if (st != LS_OK) {
             break;
         }
@@ -221,7 +222,7 @@ static ls_status fill_strings(lsi_file_reader *r, lsi_batch_rows *rows, int64_t 
         }
         if (full == LS_OK) {
             g.strings[g.n++] = s;
-            pass(r->stream, &s, tail);
+            pass_record(r->stream, &s, tail);
         }
     }
     if (full == LS_OK) {
@@ -242,13 +243,13 @@ static ls_status fill_record(lsi_file_reader *r, lsi_batch_rows *rows, int64_t *
 {
     ls_string s;
     size_t tail;
-    ls_status st = record(r, &s, &tail, err);
+    ls_status st = peek_record(r, &s, &tail, err);
 
     if (st == LS_OK) {
         st = lsi_batch_rows_add_string(rows, s, r->stream->buffer, err);
     }
     if (st == LS_OK) {
-        pass(r->stream, &s, tail);
+        pass_record(r->stream, &s, tail);
         ++*got;
     }
     return st;
@@ -267,7 +268,7 @@ static ls_status fill_records(lsi_file_reader *r, lsi_batch_rows *rows, int64_t 
         ls_string strings[LSI_FILE_RECORDS_AT_ONCE];
         size_t n = 0;
 
-        st = begin(r, err);
+        st = begin_reading(r, err);
         if (st != LS_OK) {
             return st;
         }
@@ -285,8 +286,8 @@ static ls_status fill_records(lsi_file_reader *r, lsi_batch_rows *rows, int64_t 
     return st;
 }
 
-static ls_status fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int64_t *got,
-                      ls_error *err)
+static ls_status fill_from_file(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
+                                int64_t *got, ls_error *err)
 {
     lsi_file_reader *r = (lsi_file_reader *)it;
 
@@ -299,12 +300,12 @@ static ls_status fill(lsi_iterator *it, lsi_batch_rows *rows, int64_t want, int6
 }
 
 /* One record less, by the format's own short way if it has one. */
-static ls_status pass_one(lsi_file_reader *r, ls_error *err)
+static ls_status pass_one_record(lsi_file_reader *r, ls_error *err)
 {
     ls_status st;
 
     if (r->format->pass != NULL) {
-        st = begin(r, err);
+        st = begin_reading(r, err);
         if (st == LS_OK) {
             st = r->format->pass(r, err);
             leave_after(r, st);
@@ -314,7 +315,7 @@ static ls_status pass_one(lsi_file_reader *r, ls_error *err)
     if (r->format->element != NULL) {
         ls_value *v = NULL;
 
-        st = next(&r->base, &v, err);
+        st = next_record(&r->base, &v, err);
         ls_value_release(v);
         return st;
     }
@@ -322,19 +323,20 @@ static ls_status pass_one(lsi_file_reader *r, ls_error *err)
         ls_string s;
         size_t tail;
 
-        st = record(r, &s, &tail, err);
+        st = peek_record(r, &s, &tail, err);
         if (st == LS_OK) {
-            pass(r->stream, &s, tail);
+            pass_record(r->stream, &s, tail);
         }
         return st;
     }
 }
 
-static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
+static ls_status skip_records(lsi_iterator *it, int64_t n, int64_t *skipped,
+                              ls_error *err)
 {
     *skipped = 0;
     while (*skipped < n) {
-        const ls_status st = pass_one((lsi_file_reader *)it, err);
+        const ls_status st = pass_one_record((lsi_file_reader *)it, err);
 
         if (st != LS_OK) {
             return st;
@@ -345,7 +347,7 @@ static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *e
 }
 
 /* The position is the decompressed offset; a file not begun has none. */
-static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+static ls_status save_reader(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     const lsi_file_reader *r = (const lsi_file_reader *)it;
 
@@ -356,7 +358,7 @@ static ls_status save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 }
 
 /* Opens the file where it was left; compressed files are read up to there. */
-static ls_status resume(lsi_file_reader *r, uint64_t offset, ls_error *err)
+static ls_status resume_reading(lsi_file_reader *r, uint64_t offset, ls_error *err)
 {
     uint64_t passed = 0;
     ls_status st = lsi_stream_open(r->node->path, r->node->compression, r->node->piece,
@@ -376,7 +378,7 @@ static ls_status resume(lsi_file_reader *r, uint64_t offset, ls_error *err)
     return st;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_state_reader *in, ls_error *err)
+static ls_status restore_reader(lsi_iterator *it, lsi_state_reader *in, ls_error *err)
 {
     lsi_file_reader *r = (lsi_file_reader *)it;
     uint64_t phase = 0, offset = 0;
@@ -396,7 +398,7 @@ static ls_status restore(lsi_iterator *it, lsi_state_reader *in, ls_error *err)
     r->stream = NULL;
     r->begun = false;
     r->over = phase == 2;
-    return phase == 1 ? resume(r, offset, err) : LS_OK;
+    return phase == 1 ? resume_reading(r, offset, err) : LS_OK;
 }
 
 static void close_reader(lsi_iterator *it)
@@ -411,11 +413,11 @@ static void close_reader(lsi_iterator *it)
 
 ls_status lsi_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {.next = next,
-                                         .fill = fill,
-                                         .skip = skip,
-                                         .save = save,
-                                         .restore = restore,
+    static const lsi_iterator_ops ops = {.next = next_record,
+                                         .fill = fill_from_file,
+                                         .skip = skip_records,
+                                         .save = save_reader,
+                                         .restore = restore_reader,
                                          .close = close_reader};
     const lsi_file_format *format = (const lsi_file_format *)d->ops; // `node` is first
     const size_t size =

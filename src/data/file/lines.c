@@ -16,7 +16,8 @@ static size_t drop_returns(char *line, size_t len)
     return (size_t)(to - line);
 }
 
-static ls_status record(lsi_file_reader *r, ls_string *out, size_t *tail, ls_error *err)
+static ls_status line_record(lsi_file_reader *r, ls_string *out, size_t *tail,
+                             ls_error *err)
 {
     lsi_stream *s = r->stream;
     const uint8_t *end = NULL;
@@ -51,7 +52,7 @@ static const lsi_file_format format = {
     .node = {.kind = "textline",
              .iterate = lsi_file_iterate,
              .destroy = lsi_file_destroy},
-    .record = record,
+    .record = line_record,
 };
 
 ls_dataset *lsi_textline_node(ls_string path, lsi_compression compression, size_t piece,

@@ -49,8 +49,8 @@ static ls_status names_value(char *const *names, size_t n, ls_value **out, ls_er
     return st;
 }
 
-static ls_status find(const char *const *patterns, size_t n, ls_value **out,
-                      size_t *count, ls_error *err)
+static ls_status find_files(const char *const *patterns, size_t n, ls_value **out,
+                            size_t *count, ls_error *err)
 {
     glob_t found = {0};
     ls_status st = LS_OK;
@@ -86,7 +86,7 @@ ls_dataset *ls_dataset_list_files(const char *const *patterns, size_t n, bool or
     ls_value *names = NULL;
     ls_dataset *d;
     size_t count = 0;
-    const ls_status st = find(patterns, n, &names, &count, &err);
+    const ls_status st = find_files(patterns, n, &names, &count, &err);
 
     if (st != LS_OK) {
         return lsi_dataset_failed(st, err.kind, "%s", err.message);

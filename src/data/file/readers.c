@@ -17,7 +17,7 @@ struct opener {
     lsi_csv_layout *layout; // of "csv"
 };
 
-static void destroy(lsi_shared_user *self)
+static void destroy_opener(lsi_shared_user *self)
 {
     struct opener *o = (struct opener *)self;
 
@@ -59,7 +59,7 @@ static struct opener *opener_new(const char *reader, const ls_read_options *opts
         return NULL;
     }
     atomic_init(&o->shared.refs, 1);
-    o->shared.destroy = destroy;
+    o->shared.destroy = destroy_opener;
     o->reader = reader;
     *st = LS_OK;
     if (opts != NULL) {
@@ -76,10 +76,10 @@ static struct opener *opener_new(const char *reader, const ls_read_options *opts
     return o;
 }
 
-static ls_dataset *failed(ls_dataset *names, struct opener *o, const ls_error *err)
+static ls_dataset *failed_reader(ls_dataset *names, struct opener *o, const ls_error *err)
 {
     if (o != NULL) {
-        destroy(&o->shared);
+        destroy_opener(&o->shared);
     }
     if (names == NULL) {
         return NULL;
@@ -107,8 +107,8 @@ static ls_status check_names(const ls_dataset *names, ls_error *err)
 }
 
 /* The composite; takes over both. `st`: what went wrong so far. */
-static ls_dataset *compose(ls_dataset *names, struct opener *o, int parallel,
-                           ls_status st, ls_error *err)
+static ls_dataset *compose_reader(ls_dataset *names, struct opener *o, int parallel,
+                                  ls_status st, ls_error *err)
 {
     ls_interleave_options io = LS_INTERLEAVE_OPTIONS_INIT;
     ls_dataset *d;
@@ -124,7 +124,7 @@ static ls_dataset *compose(ls_dataset *names, struct opener *o, int parallel,
         st = ls_spec_tensor(LS_STRING, 0, NULL, &o->spec, err);
     }
     if (st != LS_OK) {
-        return failed(names, o, err);
+        return failed_reader(names, o, err);
     }
     io.spec = o->spec;
     io.reader = o->reader;
@@ -186,7 +186,7 @@ static ls_dataset *read_strings(const char *reader, ls_dataset *names,
     ls_status st = LS_OK;
     struct opener *o = opener_new(reader, opts, &st, &err);
 
-    return compose(names, o, opts != NULL ? opts->parallel : 0, st, &err);
+    return compose_reader(names, o, opts != NULL ? opts->parallel : 0, st, &err);
 }
 
 ls_dataset *ls_dataset_tfrecord(const char *pattern)
@@ -198,7 +198,7 @@ ls_dataset *ls_dataset_tfrecord(const char *pattern)
     if (o != NULL) {
         o->compression = LSI_COMPRESSION_DETECT;
     }
-    return compose(ls_dataset_list_files(&pattern, 1, true, NULL), o, 0, st, &err);
+    return compose_reader(ls_dataset_list_files(&pattern, 1, true, NULL), o, 0, st, &err);
 }
 
 ls_dataset *ls_dataset_tfrecord_files(const char *const *names, size_t n,
@@ -253,7 +253,7 @@ ls_dataset *ls_dataset_fixed_from(ls_dataset *names, size_t record_bytes,
         o->sizes[1] = header_bytes;
         o->sizes[2] = footer_bytes;
     }
-    return compose(names, o, opts != NULL ? opts->parallel : 0, st, &err);
+    return compose_reader(names, o, opts != NULL ? opts->parallel : 0, st, &err);
 }
 
 ls_dataset *ls_dataset_csv_files(const char *const *names, size_t n,
@@ -277,5 +277,5 @@ ls_dataset *ls_dataset_csv_from(ls_dataset *names, const ls_csv_column *columns,
     if (st == LS_OK) {
         st = lsi_csv_layout_spec(o->layout, &o->spec, &err);
     }
-    return compose(names, o, read != NULL ? read->parallel : 0, st, &err);
+    return compose_reader(names, o, read != NULL ? read->parallel : 0, st, &err);
 }

@@ -64,7 +64,7 @@ static void begin_member(struct lsi_inflater *z)
  * A TFRecord file that is not compressed begins with a length and its checksum, which no
  * compressed one does but by a chance of one in 2^32.
  */
-static ls_status recognise(lsi_file *f, lsi_compression *out, ls_error *err)
+static ls_status detect_compression(lsi_file *f, lsi_compression *out, ls_error *err)
 {
     uint8_t b[12];
     size_t n = 0;
@@ -99,7 +99,7 @@ ls_status lsi_stream_open(const char *path, lsi_compression compression, size_t 
         st = lsi_file_size(s->file, &s->size, err);
     }
     if (st == LS_OK && compression == LSI_COMPRESSION_DETECT) {
-        st = recognise(s->file, &compression, err);
+        st = detect_compression(s->file, &compression, err);
     }
     if (st == LS_OK && compression != LSI_COMPRESSION_NONE) {
         s->inflater = lsi_alloc(1, sizeof *s->inflater);

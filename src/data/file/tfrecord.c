@@ -36,7 +36,7 @@ static ls_status cut_off(const lsi_file_reader *r, uint64_t offset, uint64_t len
                     r->node->path, offset, len, there);
 }
 
-static ls_status header(lsi_file_reader *r, uint64_t *len, ls_error *err)
+static ls_status read_header(lsi_file_reader *r, uint64_t *len, ls_error *err)
 {
     const ls_status st = lsi_stream_want(r->stream, HEADER, err);
 
@@ -49,11 +49,12 @@ static ls_status header(lsi_file_reader *r, uint64_t *len, ls_error *err)
     return check_header(r, len, err);
 }
 
-static ls_status record(lsi_file_reader *r, ls_string *out, size_t *tail, ls_error *err)
+static ls_status tfrecord_record(lsi_file_reader *r, ls_string *out, size_t *tail,
+                                 ls_error *err)
 {
     lsi_stream *s = r->stream;
     uint64_t len = 0;
-    ls_status st = header(r, &len, err);
+    ls_status st = read_header(r, &len, err);
 
     if (st != LS_OK) {
         return st;
@@ -82,7 +83,7 @@ static ls_status record(lsi_file_reader *r, ls_string *out, size_t *tail, ls_err
 
 /* How many of `n` records, one behind the other, are good, up to the first that is not.
  */
-static size_t good(const ls_string *records, size_t n)
+static size_t count_good(const ls_string *records, size_t n)
 {
     uint32_t sums[LSI_FILE_RECORDS_AT_ONCE];
     size_t i = 0;
@@ -103,11 +104,11 @@ static size_t keep_good(ls_string *records, size_t n, lsi_string_pool *pool)
     size_t i = 0, part = 0, ok = 0;
 
     if (!lsi_string_pool_alloc(pool, records, n, slots)) {
-        return 0; // record() and who takes it will tell
+        return 0; // tfrecord_record() and who takes it will tell
     }
     while (i < n && ok == part) {
         part = LSI_MIN(n - i, (size_t)LSI_CRC_GROUP);
-        ok = good(records + i, part);
+        ok = count_good(records + i, part);
         for (size_t k = i; k < i + ok; k++) {
             lsi_string_pool_copy(pool, slots[k], &records[k]);
         }
@@ -117,8 +118,8 @@ static size_t keep_good(ls_string *records, size_t n, lsi_string_pool *pool)
     return i;
 }
 
-static size_t records(lsi_file_reader *r, size_t most, lsi_string_pool *pool,
-                      ls_string *out)
+static size_t tfrecord_records(lsi_file_reader *r, size_t most, lsi_string_pool *pool,
+                               ls_string *out)
 {
     lsi_stream *s = r->stream;
     const uint8_t *at = s->bytes;
@@ -135,18 +136,18 @@ static size_t records(lsi_file_reader *r, size_t most, lsi_string_pool *pool,
         at += HEADER + len + FOOTER;
         left -= HEADER + (size_t)len + FOOTER;
     }
-    n = pool != NULL ? keep_good(out, n, pool) : good(out, n);
+    n = pool != NULL ? keep_good(out, n, pool) : count_good(out, n);
     for (size_t i = 0; i < n; i++) {
         lsi_stream_pass(s, HEADER + out[i].len + FOOTER);
     }
     return n;
 }
 
-static ls_status pass(lsi_file_reader *r, ls_error *err)
+static ls_status pass_tfrecord(lsi_file_reader *r, ls_error *err)
 {
     const uint64_t offset = r->stream->offset;
     uint64_t len = 0, passed = 0;
-    ls_status st = header(r, &len, err);
+    ls_status st = read_header(r, &len, err);
 
     if (st != LS_OK) {
         return st;
@@ -165,9 +166,9 @@ static const lsi_file_format format = {
     .node = {.kind = "tfrecord",
              .iterate = lsi_file_iterate,
              .destroy = lsi_file_destroy},
-    .record = record,
-    .records = records,
-    .pass = pass,
+    .record = tfrecord_record,
+    .records = tfrecord_records,
+    .pass = pass_tfrecord,
 };
 
 ls_dataset *lsi_tfrecord_node(ls_string path, lsi_compression compression, size_t piece,

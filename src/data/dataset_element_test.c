@@ -1,88 +1,6 @@
-/* Specs, elements and rows; one iterator used by several threads. */
+/* Elements: literals, parts of batches, the memory of strings, sparse leaves. */
 #include "data/data_test.h"
 #include "data/sparse.h"
-
-static ls_spec *tensor_spec(ls_dtype dtype, int ndim, const int64_t *dims)
-{
-    ls_spec *s = NULL;
-
-    LST_OK(ls_spec_tensor(dtype, ndim, dims, &s, NULL));
-    return s;
-}
-
-static bool reads(ls_spec *s, const char *want)
-{
-    lst_text t = {{0}, 0};
-
-    t.n = ls_spec_text(s, t.s, sizeof t.s);
-    LST_CHECK(t.n == strlen(want));
-    ls_spec_release(s);
-    return lst_same(&t, want);
-}
-
-LST_TEST(a_spec_prints_what_it_knows)
-{
-    const int64_t dims[] = {-1, 3};
-    ls_spec *items[] = {tensor_spec(LS_F32, 2, dims), tensor_spec(LS_STRING, -1, NULL)};
-    ls_spec *s = NULL, *sparse = NULL, *window = NULL;
-    char small[8];
-
-    LST_OK(ls_spec_dict((const char *[]){"z", "b"}, items, 2, &s, NULL));
-    LST_CHECK(strcmp(ls_spec_key(s, 0), "b") == 0);
-    LST_CHECK(ls_spec_child(s, 1) == items[0] && ls_spec_child(s, 2) == NULL);
-    LST_CHECK(ls_spec_text(s, small, sizeof small) == 47);
-    LST_CHECK(strcmp(small, "{'b': s") == 0);
-    LST_CHECK(reads(s, "{'b': string <unknown>, 'z': float32 (None, 3)}"));
-    LST_OK(ls_spec_sparse(LS_I64, 1, dims, &sparse, NULL));
-    LST_OK(ls_spec_dataset(items[0], &window, NULL));
-    ls_spec *both[] = {sparse, window};
-    LST_OK(ls_spec_tuple(both, 2, &s, NULL));
-    LST_CHECK(reads(s, "(sparse int64 (None,), dataset of float32 (None, 3))"));
-    for (int i = 0; i < 2; i++) {
-        ls_spec_release(items[i]);
-        ls_spec_release(both[i]);
-    }
-}
-
-LST_TEST(a_spec_that_cannot_be_is_refused)
-{
-    const int64_t bad[] = {-2};
-    ls_spec *s = NULL, *item = tensor_spec(LS_I32, 0, NULL);
-    ls_spec *twice[] = {item, item}, *hole[] = {item, NULL};
-    ls_error err = LS_ERROR_INIT;
-
-    LST_FAILS(ls_spec_tensor((ls_dtype)77, 0, NULL, &s, &err), LS_INVALID_ARGUMENT, err,
-              "77");
-    LST_FAILS(ls_spec_tensor(LS_I32, 9, bad, &s, &err), LS_INVALID_ARGUMENT, err, "9");
-    LST_FAILS(ls_spec_tensor(LS_I32, 1, bad, &s, &err), LS_INVALID_ARGUMENT, err, "-2");
-    LST_FAILS(ls_spec_tensor(LS_I32, 1, NULL, &s, &err), LS_INVALID_ARGUMENT, err,
-              "dims");
-    LST_FAILS(ls_spec_dict((const char *[]){"a", "a"}, twice, 2, &s, &err),
-              LS_INVALID_ARGUMENT, err, "'a' is there twice");
-    LST_FAILS(ls_spec_tuple(hole, 2, &s, &err), LS_INVALID_ARGUMENT, err, "item 1");
-    LST_FAILS(ls_spec_tuple(twice, 2, NULL, &err), LS_INVALID_ARGUMENT, err, "out");
-    ls_spec_release(item);
-}
-
-LST_TEST(what_two_specs_have_in_common)
-{
-    const int64_t a[] = {2, 3}, b[] = {2, 4}, c[] = {2};
-    ls_spec *x = tensor_spec(LS_F32, 2, a), *y = tensor_spec(LS_F32, 2, b);
-    ls_spec *z = tensor_spec(LS_F32, 1, c), *i = tensor_spec(LS_I32, 2, a), *s = NULL;
-    ls_error err = LS_ERROR_INIT;
-
-    LST_OK(lsi_spec_common(x, y, &s, &err));
-    LST_CHECK(reads(s, "float32 (2, None)"));
-    LST_OK(lsi_spec_common(x, z, &s, &err));
-    LST_CHECK(reads(s, "float32 <unknown>"));
-    LST_FAILS(lsi_spec_common(x, i, &s, &err), LS_INVALID_ARGUMENT, err, "int32 (2, 3)");
-    LST_CHECK(ls_spec_equal(x, x) && !ls_spec_equal(x, y) && !ls_spec_equal(x, i));
-    LST_CHECK(lsi_spec_rows(x) == 2);
-    ls_spec_release(x);
-    ls_spec_release(y);
-    ls_spec_release(z);
-    ls_spec_release(i);
-}
 
 LST_TEST(literals_become_tensors_of_tensorflows_dtypes)
 {
@@ -108,8 +26,6 @@ LST_TEST(literals_become_tensors_of_tensorflows_dtypes)
     LST_CHECK(lst_code(ls_dataset_tensors(items[0])) == LS_INVALID_ARGUMENT);
     ls_value_release(items[0]);
 }
-
-/* ---- rows ---- */
 
 static ls_tensor *numbers(int64_t rows, int64_t columns)
 {
@@ -151,12 +67,13 @@ LST_TEST(strings_are_not_copied_and_their_memory_lives_as_long_as_the_batch)
     static const char text[] = "onetwothree";
     const size_t begin[] = {0, 3, 6}, length[] = {3, 3, 5};
     ls_tensor *memory = NULL;
-    ls_spec *spec = tensor_spec(LS_STRING, 0, NULL);
+    ls_spec *spec = NULL;
     lsi_batch_rows *rows = NULL;
     ls_value *batch = NULL, *row = NULL;
     const ls_string *s = NULL;
     int ends = 0;
 
+    LST_OK(ls_spec_tensor(LS_STRING, 0, NULL, &spec, NULL));
     LST_OK(ls_tensor_wrap(NULL, LS_U8, LS_SHAPE(11), text, ended, &ends, &memory, NULL));
     LST_OK(lsi_batch_rows_create(spec, 2, &rows, NULL)); // and grows
     for (int i = 0; i < 3; i++) {
@@ -215,8 +132,6 @@ LST_TEST(a_string_of_a_reader_keeps_the_block_it_lies_in)
     LST_CHECK(ends == 1);
 }
 
-/* ---- sparse ---- */
-
 static ls_value *sparse(int64_t n, const int64_t *at, const int64_t *x, int64_t size)
 {
     ls_tensor *indices = NULL, *values = NULL, *shape = NULL;
@@ -251,56 +166,9 @@ LST_TEST(sparse_elements_are_stacked_and_taken_apart_again)
                         "(indices:[[1]],values:[7],dense_shape:[4])"));
 }
 
-/* ---- threads ---- */
-
-enum { THREADS = 4, ELEMENTS = 4000 };
-
-struct taker {
-    ls_iterator *it;
-    atomic_int *taken; // how often each element was
-};
-
-static void take_all(void *arg)
-{
-    struct taker *t = arg;
-    ls_value *v = NULL;
-
-    while (ls_iterator_next(t->it, &v, NULL) == LS_OK) {
-        const int64_t *x = ls_tensor_data(ls_value_as_tensor(v));
-
-        (void)atomic_fetch_add(&t->taken[*x], 1);
-        ls_value_release(v);
-    }
-}
-
-LST_TEST(an_iterator_used_by_several_threads_gives_each_element_once)
-{
-    static atomic_int taken[ELEMENTS];
-    ls_dataset *d = ls_dataset_shuffle(lst_range(ELEMENTS), 100, 1);
-    lsi_thread threads[THREADS];
-    struct taker t = {NULL, taken};
-
-    LST_OK(ls_dataset_iterate(d, &t.it, NULL));
-    for (int i = 0; i < THREADS; i++) {
-        LST_OK(lsi_thread_start(&threads[i], take_all, &t, NULL, "taker-%d", i));
-    }
-    for (int i = 0; i < THREADS; i++) {
-        lsi_thread_join(&threads[i]);
-    }
-    for (int i = 0; i < ELEMENTS; i++) {
-        LST_CHECK(atomic_load(&taken[i]) == 1);
-    }
-    ls_iterator_release(t.it);
-    ls_dataset_release(d);
-}
-
-LST_MAIN(LST_CASE(a_spec_prints_what_it_knows),
-         LST_CASE(a_spec_that_cannot_be_is_refused),
-         LST_CASE(what_two_specs_have_in_common),
-         LST_CASE(literals_become_tensors_of_tensorflows_dtypes),
+LST_MAIN(LST_CASE(literals_become_tensors_of_tensorflows_dtypes),
          LST_CASE(a_part_of_a_batch_is_a_view_of_it),
          LST_CASE(strings_are_not_copied_and_their_memory_lives_as_long_as_the_batch),
          LST_CASE(a_batch_of_slices_keeps_the_strings_of_the_tensor_they_came_from),
          LST_CASE(a_string_of_a_reader_keeps_the_block_it_lies_in),
-         LST_CASE(sparse_elements_are_stacked_and_taken_apart_again),
-         LST_CASE(an_iterator_used_by_several_threads_gives_each_element_once))
+         LST_CASE(sparse_elements_are_stacked_and_taken_apart_again))
