@@ -1,7 +1,7 @@
 /* One leaf of a batch that is being put together (batch_rows.c). */
 #ifndef LSI_BATCH_COLUMN_H
 #define LSI_BATCH_COLUMN_H
-#include "data/data.h"
+#include "data/spec.h"
 
 typedef struct lsi_batch_column {
     bool open; /* dtype and shape are those of the first row */

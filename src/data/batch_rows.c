@@ -4,7 +4,10 @@
  * all: a row points into the memory its element pointed into, and the batch keeps the
  * owners of that memory.
  */
+#include "data/batch_rows.h"
+
 #include "data/batch_column.h"
+#include "data/dataset_element.h"
 #include "data/sparse.h"
 
 #include <string.h>

@@ -4,7 +4,10 @@
  * may depend on them: who waits for work that no thread has begun takes it back and does
  * it himself, so a pipeline moves with any number of threads, none included.
  */
-#include "data/data.h"
+#include "data/input_threads.h"
+
+#include "base/base.h"
+#include "os/thread.h"
 
 #include <limits.h>
 #include <string.h>

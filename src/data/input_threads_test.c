@@ -1,5 +1,7 @@
-#include "data/data.h"
+/* The threads of the input: the cores they may use, whichever thread starts them. */
+#include "data/input_threads.h"
 #include "ls_test.h"
+#include "os/thread.h"
 
 /* What a thread of the input is told, and tells. */
 struct look {

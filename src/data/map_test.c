@@ -1,5 +1,6 @@
 /* map, parallel_map and filter: functions of the user's, in turn and side by side. */
 #include "data/data_test.h"
+#include "data/input_threads.h"
 #include "lockstep/replica.h"
 
 static ls_value *square(ls_context *c, ls_value *x, void *user)

@@ -7,6 +7,7 @@
  * The state that is saved is the input's position and the elements whose results were
  * not consumed yet: their calls are made again.
  */
+#include "data/input_threads.h"
 #include "data/map.h"
 
 enum { MOST_CALLS = 64, ROOM = 2 * MOST_CALLS };

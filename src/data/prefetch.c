@@ -4,6 +4,7 @@
  * buffer is empty and no producer has begun, the consumer reads by itself, so waiting
  * is only ever for somebody who is at work.
  */
+#include "data/input_threads.h"
 #include "data/user_function.h"
 
 enum { CHOSEN = 4, FIRST_ROOM = 8 };

@@ -1,5 +1,6 @@
 /* prefetch, and the threads it runs on. */
 #include "data/data_test.h"
+#include "data/input_threads.h"
 #include "lockstep/replica.h"
 
 static ls_value *fail_at_two(ls_context *c, ls_value *x, void *user)

@@ -1,3 +1,4 @@
+/* Sparse values: built, stacked and cut into rows. */
 #include "data/sparse.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* What elements look like: dtypes, shapes with unknown parts, tuples and dicts. */
-#include "data/data.h"
+#include "data/spec.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* What operators do to specs, and how specs and values go together. */
 #include "data/data.h"
+#include "data/sparse.h"
 
 #include <string.h>
 

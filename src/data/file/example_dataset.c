@@ -1,5 +1,6 @@
 /* Examples in map functions, and the transformation of datasets. */
 #include "data/file/example_parser.h"
+#include "data/input_threads.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,8 @@
 #include "data/file/example_parser.h"
 
+#include "data/input_threads.h"
+#include "data/sparse.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 

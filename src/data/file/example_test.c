@@ -1,5 +1,6 @@
 #include "data/file/example_parser.h"
 #include "data/file/file_cases.h"
+#include "data/input_threads.h"
 
 #include "lockstep/record.h"
 
