@@ -1,4 +1,4 @@
-/* What the user knows about the number of elements, checked as they come. */
+/* assert_cardinality: a number of elements that the user promises, checked at the end. */
 #include "data/data.h"
 
 struct counted {
@@ -27,7 +27,7 @@ static ls_status next_asserted(lsi_iterator *it, ls_value **out, ls_error *err)
     ls_value *element = NULL;
     const ls_status st = lsi_iterator_next(c->unary.input, &element, err);
 
-    if (st == LS_OUT_OF_RANGE && c->seen != want) { // also when it is asked again
+    if (st == LS_OUT_OF_RANGE && c->seen != want) { // also on every later call
         return wrong_cardinality(want, "only", c->seen, err);
     }
     if (st != LS_OK) {
@@ -47,8 +47,8 @@ static ls_status save_asserted(lsi_iterator *it, lsi_state_writer *w, ls_error *
     struct counted_iterator *c = (struct counted_iterator *)it;
 
     lsi_state_write_u64(w, (uint64_t)c->seen);
-    lsi_state_write_bool(w,
-                         false); // keeps its place: positions of earlier versions have it
+    lsi_state_write_bool(
+        w, false); // unused: saved states of earlier versions have this field
     return lsi_iterator_save(c->unary.input, w, err);
 }
 

@@ -1,4 +1,4 @@
-/* Consecutive elements, one above the other. */
+/* batch: consecutive elements stacked along a new axis 0. */
 #include "data/data.h"
 
 #include <string.h>
@@ -6,19 +6,19 @@
 struct batch {
     ls_dataset base;
     int64_t size;
-    bool exact; // a short one at the end is left out
+    bool exact; // a last batch that is not full is left out
 };
 
 struct batch_iterator {
     lsi_unary_iterator unary;
     lsi_batch_rows *rows;
-    bool over; // a short batch is the last
+    bool over; // the last batch was returned
 };
 
 /*
- * A failure of the input is the batch's, and what was gathered for it is lost; elements
- * that do not go together fail it only after all of them were taken. So the next call
- * begins with the next batch either way.
+ * If the input fails, the batch fails and the elements read for it are lost. If elements
+ * differ in shape or dtype, the batch fails after all of its elements were read. Either
+ * way the next call begins with the next batch.
  */
 static ls_status next_batch(lsi_iterator *it, ls_value **out, ls_error *err)
 {
@@ -118,7 +118,7 @@ static ls_dataset *build_batch(ls_dataset *d, int64_t size, bool exact)
         return made;
     }
     if (size <= 0) {
-        // TensorFlow meets a negative number as the size of an axis first
+        // TensorFlow first uses a negative number as the size of an axis: ValueError
         return lsi_dataset_fail(
             made, LS_INVALID_ARGUMENT, exact && size < 0 ? LS_KIND_VALUE : LS_KIND_OP,
             "batch: a size of %lld; a batch has at least one element", (long long)size);
@@ -133,7 +133,7 @@ static ls_dataset *build_batch(ls_dataset *d, int64_t size, bool exact)
     return lsi_dataset_done(made, st, spec, batches, &err);
 }
 
-/* The nodes of all kinds of batches begin with the size. */
+/* The structs of all batch nodes have the size as their first member. */
 int64_t lsi_dataset_batch_size(const ls_dataset *d)
 {
     const char *kind = ls_dataset_kind(d);

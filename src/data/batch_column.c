@@ -1,10 +1,11 @@
+/* One column of a batch: its rows are appended, then taken as one leaf. */
 #include "data/batch_column.h"
 
 #include "data/sparse.h"
 
 #include <string.h>
 
-enum { FIRST_BYTES = 64 << 20 }; // a column begins with room for no more than this
+enum { FIRST_BYTES = 64 << 20 }; // the most that a column reserves at first
 
 static void drop_owners(lsi_buffer **owners, size_t n)
 {
@@ -136,7 +137,7 @@ static ls_status unequal_rows(const lsi_batch_column *c, size_t leaf, ls_dtype d
                          ls_dtype_name(dtype), ls_shape_text(shape, other, sizeof other));
 }
 
-/* Owners often come in runs: a file's block holds many records. */
+/* Many rows in a row have the same owner: one buffer of a file holds many records. */
 static bool add_owner(lsi_batch_column *c, lsi_buffer *owner)
 {
     if (owner == NULL || (c->nowners > 0 && c->owners[c->nowners - 1] == owner)) {
@@ -210,7 +211,7 @@ ls_status lsi_batch_column_append_sparse(lsi_batch_column *c, const ls_value *v,
 
 /* ---- taking ---- */
 
-/* The buffer of a batch of strings: the pointers, and who owns what they point at. */
+/* The buffer of a batch of strings: the pointers, and the owners of their bytes. */
 struct string_block {
     lsi_buffer buffer; // first: lsi_buffer_release() frees the block by it
     ls_string *strings;
@@ -245,7 +246,7 @@ static ls_status take_strings(lsi_batch_column *c, const ls_shape *shape, ls_ten
     b->strings = c->strings;
     b->owners = c->owners;
     b->nowners = c->nowners;
-    c->strings = NULL; // both are the block's now
+    c->strings = NULL; // both belong to the block now
     c->owners = NULL;
     c->nowners = 0;
     *out = lsi_tensor_over(&b->buffer, LS_STRING, shape);

@@ -1,16 +1,16 @@
-/* One leaf of a batch that is being put together (batch_rows.c). */
+/* A column of a batch that is being put together: the rows of one leaf (batch_rows.c). */
 #ifndef LSI_BATCH_COLUMN_H
 #define LSI_BATCH_COLUMN_H
 #include "data/spec.h"
 
 typedef struct lsi_batch_column {
-    bool open; /* dtype and shape are those of the first row */
+    bool open; /* dtype and shape are set, from the first row */
     ls_dtype dtype;
     ls_shape shape; /* of a row */
     size_t row_bytes;
     int64_t count, room;
     ls_tensor *tensor;  /* of numbers */
-    ls_string *strings; /* of strings, with those who own their bytes */
+    ls_string *strings; /* of strings, with the owners of their bytes */
     lsi_buffer **owners;
     size_t nowners, owner_room;
     ls_value **sparse; /* rows of a sparse leaf, retained */
@@ -19,8 +19,9 @@ typedef struct lsi_batch_column {
 void lsi_batch_column_clear(lsi_batch_column *c);
 
 /*
- * `n` rows of `shape`, which is that of the first row; `owner` (NULL: nobody) keeps the
- * bytes of strings. `leaf` is for the message, `capacity` says how many may come.
+ * `n` rows of `shape`, which must be that of the first row; `owner` (NULL: none) keeps
+ * the bytes of strings. `leaf` is for the message; `capacity` is the number of rows to
+ * expect.
  */
 ls_status lsi_batch_column_append(lsi_batch_column *c, size_t leaf, ls_dtype dtype,
                                   const ls_shape *shape, const void *data,
@@ -29,6 +30,6 @@ ls_status lsi_batch_column_append(lsi_batch_column *c, size_t leaf, ls_dtype dty
 ls_status lsi_batch_column_append_sparse(lsi_batch_column *c, const ls_value *v,
                                          ls_error *err);
 
-/* The rows as one leaf; lsi_batch_column_clear() comes after it. */
+/* The rows as one leaf; the caller calls lsi_batch_column_clear() afterwards. */
 ls_status lsi_batch_column_take(lsi_batch_column *c, ls_value **out, ls_error *err);
 #endif

@@ -13,15 +13,15 @@
 #include <string.h>
 
 struct lsi_batch_rows {
-    ls_spec *spec; // of an element; unknown: found out by the first row
-    bool guess;    // it was unknown
+    ls_spec *spec; // of an element; NULL: not known before the first row
+    bool guess;    // the spec comes from the first row
     int64_t capacity, count;
     size_t ncolumns;
     lsi_batch_column *columns;
-    const ls_value **leaves; // room for one element's
-    lsi_string_sink *sink;   // NULL: they become a batch
+    const ls_value **leaves; // room for those of one element
+    lsi_string_sink *sink;   // NULL: the rows become a batch
     bool spoilt;
-    ls_error error; // why
+    ls_error error; // why they are spoilt
 };
 
 static ls_status set_spec(lsi_batch_rows *rows, ls_spec *spec, ls_error *err)
@@ -125,7 +125,7 @@ static ls_status spoil_rows(lsi_batch_rows *rows, const ls_error *why)
     return LS_OK;
 }
 
-/* Copies strings to the sink's pool, some at a time, and hands them over. */
+/* Copies strings to the sink's pool, 64 at a time, and passes them to the sink. */
 static ls_status sink_strings(lsi_string_sink *sink, ls_dtype dtype,
                               const ls_shape *shape, const ls_string *strings, size_t n,
                               ls_error *err)
@@ -134,8 +134,8 @@ static ls_status sink_strings(lsi_string_sink *sink, ls_dtype dtype,
 
     if (dtype != LS_STRING || shape->ndim != 0) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
-                             "an element is of %s with %d axes, and not the one string "
-                             "that its spec says",
+                             "an element is of %s with %d axes, but its spec is one "
+                             "scalar string",
                              ls_dtype_name(dtype), shape->ndim);
     }
     for (size_t at = 0, part; at < n && st == LS_OK; at += part) {
@@ -166,7 +166,7 @@ static ls_status append_rows(lsi_batch_rows *rows, size_t leaf, ls_dtype dtype,
                                    n, rows->capacity, err);
 }
 
-/* Strings that stand inside the tensor's struct have no owner: they are copied. */
+/* Strings that are stored inside the tensor's struct have no owner: they are copied. */
 static ls_status append_tensor(lsi_batch_rows *rows, size_t leaf, const ls_tensor *t,
                                ls_error *err)
 {
@@ -264,7 +264,7 @@ ls_status lsi_batch_rows_add_pooled(lsi_batch_rows *rows, const ls_string *strin
     return rows->sink->add(rows->sink, strings, n, err);
 }
 
-/* A row at a time, where a leaf is sparse. */
+/* Row by row, for batches with a sparse leaf. */
 static ls_status add_one_by_one(lsi_batch_rows *rows, const ls_value *batch,
                                 int64_t begin, int64_t end, ls_error *err)
 {
@@ -282,7 +282,7 @@ static ls_status add_one_by_one(lsi_batch_rows *rows, const ls_value *batch,
     return st;
 }
 
-/* The spec of the rows, of the batch that comes first. */
+/* Sets the spec of the rows from the first batch. */
 static ls_status spec_from_batch(lsi_batch_rows *rows, const ls_value *batch,
                                  ls_error *err)
 {

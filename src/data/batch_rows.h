@@ -27,7 +27,8 @@ ls_status lsi_batch_rows_add_rows(lsi_batch_rows *rows, const ls_value *batch,
 
 /*
  * For sources: `n` rows of `shape` for one leaf, at `data`. The same rows must be added
- * for the other leaves before any others. `owner` (NULL: none) keeps the bytes of strings.
+ * for the other leaves before any others. `owner` (NULL: none) keeps the bytes of
+ * strings.
  */
 ls_status lsi_batch_rows_add_block(lsi_batch_rows *rows, size_t leaf, ls_dtype dtype,
                                    const ls_shape *shape, const void *data,
@@ -41,9 +42,9 @@ ls_status lsi_batch_rows_add_string(lsi_batch_rows *rows, ls_string s, lsi_buffe
 ls_status lsi_batch_rows_take(lsi_batch_rows *rows, ls_value **out, ls_error *err);
 
 /*
- * Rows that do not become a batch: elements are one scalar string each, and add() receives
- * them as they arrive, in slots of `pool` that belong to it from then on, also if it
- * fails.
+ * Rows that do not become a batch: elements are one scalar string each, and add()
+ * receives them as they arrive, in slots of `pool` that belong to it from then on, also
+ * if it fails.
  */
 typedef struct lsi_string_sink {
     ls_status (*add)(struct lsi_string_sink *self, const ls_string *strings, size_t n,

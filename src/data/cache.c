@@ -1,7 +1,7 @@
 /*
- * A cache: the first pass that comes to its end fills it, later ones replay it without
- * touching the input. In memory the contents belong to the node, so that all its
- * iterators share them; they are part of what is saved.
+ * cache: the first pass that reaches its end fills it, later passes replay it without
+ * reading the input. In memory the elements belong to the node, so that all its iterators
+ * share them; they are part of the saved state.
  */
 #include "data/cache.h"
 
@@ -9,14 +9,14 @@
 
 struct cache {
     lsi_unary_iterator unary; // the input is NULL if the list was complete from the start
-    bool over;                // the input is; it stays, for its position is part of ours
-    bool torn;              // there was no memory for an element: it must not be replayed
-    lsi_element_list *list; // not another's before it is complete
-    size_t at;              // of a complete list
-    size_t near;            // lsi_element_list_get()
+    bool over; // the input has ended; kept, because its position is saved with ours
+    bool torn; // there was no memory for an element: the list must not be replayed
+    lsi_element_list *list; // private until it is complete
+    size_t at;              // the next element to replay
+    size_t near;            // hint for lsi_element_list_get()
 };
 
-/* What the node's later iterators replay; NULL: nothing yet. */
+/* Sets the list that later iterators of the node replay; NULL: none. */
 static void publish_list(lsi_cache_node *node, lsi_element_list *s, bool replace)
 {
     lsi_element_list *old = NULL;
@@ -33,14 +33,14 @@ static void publish_list(lsi_cache_node *node, lsi_element_list *s, bool replace
 void lsi_cache_warn(const lsi_cache_node *node)
 {
     lsi_log(LS_LOG_WARNING,
-            "cache %s: the pass that fills it was given up before its end, and what it "
+            "cache %s: the pass that fills it stopped before its end, and its contents "
             "held is lost; take() belongs before cache(), not behind",
             node->file != NULL ? node->file : "in memory");
 }
 
 /* ---- the iterator in memory ---- */
 
-/* The pass goes on, without the memory that the list had. */
+/* The pass goes on, but the list is dropped. */
 static void give_up_cache(struct cache *c, const ls_error *why)
 {
     lsi_log(LS_LOG_WARNING, "cache in memory: %s; later passes read the input again",
@@ -90,7 +90,7 @@ static bool replays_list(const struct cache *c)
     return c->unary.input == NULL || c->over;
 }
 
-/* Elements that are left to be replayed. */
+/* The number of elements left to replay. */
 static size_t count_left(const struct cache *c)
 {
     return c->torn ? 0 : lsi_element_list_count(c->list) - c->at;
@@ -276,7 +276,7 @@ static ls_status iterate_memory(ls_dataset *d, lsi_iterator **out, ls_error *err
     lsi_mutex_lock(&node->lock);
     c->list = lsi_element_list_retain(node->complete);
     lsi_mutex_unlock(&node->lock);
-    if (c->list == NULL) { // else the input is left alone: a shuffle in it would draw
+    if (c->list == NULL) { // else shuffles of the input must not draw
         st = lsi_element_list_create(d->spec, &c->list, err);
         if (st == LS_OK) {
             st = lsi_dataset_iterate(d->inputs[0], &c->unary.input, err);

@@ -7,11 +7,11 @@ typedef struct lsi_cache_node {
     ls_dataset base;
     char *file;                 /* NULL: in memory */
     lsi_mutex lock;             /* guards the list */
-    lsi_element_list *complete; /* of a whole pass; NULL: there was none yet */
+    lsi_element_list *complete; /* the elements of a whole pass; NULL: none yet */
 } lsi_cache_node;
 
 ls_status lsi_cache_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err);
 
-/* Tells that a pass was given up before its end, and what it held is lost. */
+/* Logs that a pass stopped before its end, so that the cache stays empty. */
 void lsi_cache_warn(const lsi_cache_node *node);
 #endif

@@ -1,12 +1,12 @@
 /*
- * A cache in a file. It is written by one iterator at a time, which holds the lock (a
- * folder NAME.lockfile: making one is atomic); the last bytes of a complete file say so.
- * A file without them is what somebody left behind who came to no end.
+ * cache in a file. It is written by one iterator at a time, which holds the lock (a
+ * folder NAME.lockfile: creating a folder is atomic). A complete file ends with a mark; a
+ * file without it was left by a pass that did not reach its end.
  *
  * Layout: the magic number; for each element its length, two checksums and its bytes as
- * in a saved position; then the mark of the end, the number of elements and the magic
- * number again. The first checksum is over the element's number and its length, so that
- * one that is missing or stands elsewhere is found; the second is over its bytes.
+ * in a saved state; then the end mark, the number of elements and the magic number again.
+ * The first checksum is over the element's number and its length, so that an element that
+ * is missing or out of order is found; the second is over its bytes.
  */
 #include "data/cache.h"
 #include "data/file/crc32c.h"
@@ -23,23 +23,23 @@
 enum { TAIL = 3 * sizeof(uint64_t), HEAD = 2 * sizeof(uint64_t), PIECE = 1 << 16 };
 
 enum mode {
-    NEW,     // nothing was asked for yet
-    WRITING, // the file is ours and goes along
-    READING, // the file is complete
-    PASSING  // the file is left alone; elements come from the input
+    NEW,     // before the first call
+    WRITING, // elements of the input are returned and written
+    READING, // elements come from the complete file
+    PASSING  // elements come from the input; the file is not used
 };
 
 struct cache_file {
     lsi_unary_iterator unary; // the input is NULL while reading
-    bool over;                // the input is; reading: the file is damaged here
+    bool over;                // the input has ended; reading: the file is damaged here
     const lsi_cache_node *node;
     enum mode mode;
-    char *lock; // its name; NULL: none yet
+    char *lock; // its name; NULL: not made yet
     lsi_file *file;
-    uint64_t count;        // elements given
-    uint64_t total;        // reading: elements that the file says it has
-    ls_value *late;        // an element that could not be written, not given yet
-    lsi_state_writer next; // what is not yet in the file; NEW: of a restored position
+    uint64_t count;        // elements returned
+    uint64_t total;        // reading: number of elements, from the end of the file
+    ls_value *late;        // an element that could not be written and was not returned
+    lsi_state_writer next; // bytes to be written; NEW: those of a restored state
     uint64_t size;         // reading: where the elements end; writing: bytes in the file
     uint8_t *piece;        // reading: bytes [at, have) of the file lie before `offset`
     size_t at, have, room;
@@ -48,7 +48,7 @@ struct cache_file {
 
 /* ---- names and locks ---- */
 
-/* The name of the lock is made before and kept: giving it back needs no memory. */
+/* The lock's name is kept, so that removing the lock needs no memory. */
 static ls_status name_lock(struct cache_file *c, ls_error *err)
 {
     const size_t room = strlen(c->node->file) + sizeof ".lockfile";
@@ -71,10 +71,11 @@ static ls_status lock_cache(struct cache_file *c, ls_error *err)
         st = lsi_folder_create(c->lock, err);
     }
     if (st == LS_ALREADY_EXISTS) {
-        st = lsi_fail(err, LS_ALREADY_EXISTS, -1,
-                      "cache %.150s: somebody is filling it, %.150s is there; if nobody "
-                      "is any more, remove both",
-                      c->node->file, c->lock);
+        st = lsi_fail(
+            err, LS_ALREADY_EXISTS, -1,
+            "cache %.150s: another iterator is filling it: %.150s exists; if none "
+            "is, remove both",
+            c->node->file, c->lock);
     }
     return st;
 }
@@ -86,12 +87,12 @@ static void unlock_cache(const struct cache_file *c)
     }
 }
 
-/* A file that is there: */
+/* A file that exists: */
 struct found {
     lsi_file *file;
     uint64_t size;  // where its elements end
-    uint64_t total; // how many it says that there are
-    bool whole;     // it has its end
+    uint64_t total; // the number of elements at its end
+    bool whole;     // it has the end mark
     bool old;       // it has no checksums
 };
 
@@ -162,11 +163,11 @@ static ls_status cache_damaged(const struct cache_file *c, const char *what,
 {
     return lsi_fail(err, LS_DATA_LOSS, -1,
                     "cache %s is damaged at byte %" PRIu64 ", element %" PRIu64
-                    ": %s; remove it, and it is made anew",
+                    ": %s; remove the file, and it is written again",
                     c->node->file, c->offset - (c->have - c->at), c->count, what);
 }
 
-/* The checksum of what stands before an element: its number, and its length. */
+/* The checksum in front of an element, over its number and its length. */
 static uint32_t sum_of_head(uint64_t count, uint64_t length)
 {
     const uint64_t head[2] = {count, length};
@@ -174,7 +175,7 @@ static uint32_t sum_of_head(uint64_t count, uint64_t length)
     return lsi_crc32c_masked(head, sizeof head);
 }
 
-/* What follows the last element must be as many elements before. */
+/* At the end mark: as many elements must have been read as it says. */
 static ls_status at_end(const struct cache_file *c, ls_error *err)
 {
     return c->count == c->total
@@ -183,8 +184,9 @@ static ls_status at_end(const struct cache_file *c, ls_error *err)
 }
 
 /*
- * The bytes of the next element, HEAD behind c->piece + c->at; LS_OUT_OF_RANGE: the end.
- * Nothing is passed over: after a failure the same element comes again.
+ * Buffers the next element, whose bytes begin HEAD bytes after c->piece + c->at;
+ * LS_OUT_OF_RANGE: the end. The position stays: after a failure the same element is read
+ * again.
  */
 static ls_status find_record(struct cache_file *c, size_t *n, ls_error *err)
 {
@@ -238,11 +240,11 @@ static ls_status read_element(struct cache_file *c, ls_value **out, ls_error *er
             pass_record(c, n);
         }
     }
-    c->over = c->over || st == LS_DATA_LOSS; // nothing behind it can be trusted
+    c->over = c->over || st == LS_DATA_LOSS; // nothing after it is read
     return st;
 }
 
-/* The input is not needed any more; the file is taken over. */
+/* Reads from the file, which is taken over, instead of the input. */
 static void begin_reading(struct cache_file *c, const struct found *f)
 {
     lsi_iterator_close(c->unary.input);
@@ -278,24 +280,24 @@ static ls_status flush_piece(struct cache_file *c, ls_error *err)
     return st;
 }
 
-/* Gives the file up; elements come from the input alone from here on. */
+/* Removes the file; elements come from the input from here on. */
 static void abandon_file(struct cache_file *c)
 {
     lsi_file_close(c->file);
     c->file = NULL;
-    (void)lsi_file_remove(c->node->file, NULL); // the lock tells that it was ours
+    (void)lsi_file_remove(c->node->file, NULL); // we hold the lock, so it is ours
     unlock_cache(c);
     c->mode = PASSING;
 }
 
-/* The first call: is there a file to read, or one to be written? */
+/* On the first call: finds out whether there is a file to read or one to write. */
 static ls_status begin_cache_file(struct cache_file *c, ls_error *err)
 {
     const bool resumed = c->next.size > 0;
     struct found found = {0};
     ls_status st = LS_OK;
 
-    if (!resumed) { // before there is a file to begin with it
+    if (!resumed) { // allocated before the file is created
         lsi_state_write_u64(&c->next, MAGIC);
     }
     if (c->next.failed) {
@@ -319,15 +321,15 @@ static ls_status begin_cache_file(struct cache_file *c, ls_error *err)
         begin_reading(c, &found);
         found.file = NULL;
     } else if (st == LS_OK && found.whole) {
-        c->mode = PASSING; // somebody else has finished it meanwhile
+        c->mode = PASSING; // another iterator has completed it meanwhile
         c->next.size = 0;
     } else if (st == LS_OK) {
         st = lsi_fail(err, LS_ALREADY_EXISTS, -1,
-                      "cache %s: the file is there, but it is %s; remove it, or choose "
+                      "cache %s: the file exists, but it is %s; remove it, or choose "
                       "another name",
                       c->node->file,
                       found.old ? "of an earlier version, without checksums"
-                                : "no complete cache");
+                                : "not a complete cache");
     }
     c->next.size = resumed ? c->next.size : 0;
     lsi_file_close(found.file);
@@ -335,8 +337,8 @@ static ls_status begin_cache_file(struct cache_file *c, ls_error *err)
     return st;
 }
 
-/* Out of memory: nothing of it was written, and it can be tried again. A file that takes
- * no more is given up. */
+/* Out of memory: nothing was written, and the call can be repeated. If the file cannot be
+ * written, it is abandoned. */
 static ls_status write_element(struct cache_file *c, const ls_value *v, ls_error *err)
 {
     const size_t at = c->next.size;
@@ -363,7 +365,7 @@ static ls_status write_element(struct cache_file *c, const ls_value *v, ls_error
     return st;
 }
 
-/* The pass came to its end: the file gets its own and the lock goes. */
+/* At the end of the pass: writes the end mark and removes the lock. */
 static ls_status finish_file(struct cache_file *c, ls_error *err)
 {
     const size_t at = c->next.size;
@@ -372,7 +374,7 @@ static ls_status finish_file(struct cache_file *c, ls_error *err)
     lsi_state_write_u64(&c->next, END_MARK);
     lsi_state_write_u64(&c->next, c->count);
     lsi_state_write_u64(&c->next, MAGIC);
-    if (c->next.failed) { // the next call tries it again
+    if (c->next.failed) { // the next call tries again
         c->next.failed = false;
         c->next.size = at;
         return lsi_fail_memory(err, "the end of a cache", TAIL);
@@ -413,7 +415,7 @@ static ls_status copy_element(struct cache_file *c, ls_value **out, ls_error *er
         c->count++;
         *out = v;
     } else {
-        c->late = v; // the file may be lost, the element is not
+        c->late = v; // returned by the next call, even if the file is lost
     }
     return st;
 }
@@ -429,7 +431,7 @@ static ls_status next_from_file(lsi_iterator *it, ls_value **out, ls_error *err)
     return c->mode == READING ? read_element(c, out, err) : copy_element(c, out, err);
 }
 
-/* What is in the file of an unfinished pass: a restored one has to write it again. */
+/* Saves what an unfinished pass has written: a restored one writes it again. */
 static ls_status save_contents(struct cache_file *c, lsi_state_writer *w, ls_error *err)
 {
     lsi_file *file = NULL;
@@ -461,7 +463,7 @@ static ls_status save_cache_file(lsi_iterator *it, lsi_state_writer *w, ls_error
     if (c->late != NULL) {
         return lsi_fail(
             err, LS_FAILED_PRECONDITION, -1,
-            "cache %s: an element could not be written and was not given yet; "
+            "cache %s: an element could not be written and was not returned yet; "
             "ask for it before the position is saved",
             c->node->file);
     }
@@ -476,7 +478,7 @@ static ls_status save_cache_file(lsi_iterator *it, lsi_state_writer *w, ls_error
     return st == LS_OK ? lsi_input_iterator_save(c->unary.input, w, err) : st;
 }
 
-/* Lets go of the file, and of what was written if that is not the whole. */
+/* Closes the file, and removes it if it is not complete. */
 static void close_files(struct cache_file *c)
 {
     if (c->mode == WRITING) {
@@ -499,7 +501,7 @@ static ls_status seek_element(struct cache_file *c, uint64_t count, ls_error *er
     if (st == LS_OK && !found.whole) {
         lsi_file_close(found.file);
         return lsi_fail(err, LS_DATA_LOSS, -1,
-                        "cache %s is not the complete one that the position was saved "
+                        "cache %s is not the complete file that the position was saved "
                         "from",
                         c->node->file);
     }
@@ -552,11 +554,10 @@ static ls_status restore_cache_file(lsi_iterator *it, lsi_state_reader *r, ls_er
                                         it->dataset->inputs[0], r, err);
     }
     if (st == LS_OK && mode != READING && c->unary.input == NULL) {
-        st = lsi_state_damaged(err, "a cache that has no input");
+        st = lsi_state_damaged(err, "a cache without an input");
     }
     if (st == LS_OK && n > 0 && !begins_as_cache(bytes, n)) {
-        st = lsi_state_damaged(err, "the contents of a cache do not begin as ones of "
-                                    "this version");
+        st = lsi_state_damaged(err, "the contents of a cache are of another version");
     }
     if (st != LS_OK) {
         return st;
@@ -567,7 +568,7 @@ static ls_status restore_cache_file(lsi_iterator *it, lsi_state_reader *r, ls_er
     if (mode == READING) {
         return seek_element(c, count, err);
     }
-    if (n > 0) { // as they are; the length that would go before is not wanted
+    if (n > 0) { // without the length that lsi_state_write_bytes() writes
         c->next.bytes = lsi_alloc(n, 1);
         if (c->next.bytes == NULL) {
             return lsi_fail_memory(err, "the contents of a cache", n);
@@ -607,8 +608,8 @@ ls_status lsi_cache_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *er
     c->node = (const lsi_cache_node *)d;
     st = open_file(c, &found, err);
     if (st == LS_OK && found.whole) {
-        begin_reading(c, &found);             // the input is left alone
-    } else if (st != LS_RESOURCE_EXHAUSTED) { // what else is wrong the first call tells
+        begin_reading(c, &found);             // without an iterator of the input
+    } else if (st != LS_RESOURCE_EXHAUSTED) { // else the first call fails
         lsi_file_close(found.file);
         st = lsi_dataset_iterate(d->inputs[0], &c->unary.input, err);
     }

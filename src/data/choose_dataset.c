@@ -1,7 +1,7 @@
 /*
- * Elements of several datasets, one pick at a time: the picks are a dataset's (choose) or
- * drawn by weights (sample). A sample draws among those that are not over, so it always
- * comes to its end; every pass has the same draws.
+ * choose and sample: each element comes from one of several datasets. choose reads the
+ * index from a dataset of choices; sample draws it by weights, among the datasets that
+ * have not ended, and with the same draws in every pass.
  */
 #include "data/data.h"
 
@@ -11,9 +11,9 @@
 struct choose_node {
     ls_dataset base; // data inputs, then the choices
     int n;           // data inputs
-    bool stop;       // at the first pick of one that is over
-    double *weights; // of a sample; NULL: there are choices
-    lsi_mutex lock;  // guards the pair: a restored state brings its own
+    bool stop;       // the end of one dataset ends all
+    double *weights; // of a sample; NULL: choose
+    lsi_mutex lock;  // guards the pair, which a restored state replaces
     lsi_seeds seeds;
 };
 
@@ -21,19 +21,18 @@ struct choose {
     lsi_iterator base;
     const struct choose_node *node;
     lsi_iterator **inputs;
-    bool *over; // of each data input; it stays, for its position is part of ours
-    int live;   // data inputs that are not
+    bool *over; // per data input: it has ended; its position is saved with ours
+    int live;   // data inputs that have not ended
     bool ended;
     lsi_seeds seeds;
     lsi_draws draw;
-    double
-        *sums; // of a sample: 1 is the sum of 2 and 3, 2 of 4 and 5, ...; weights below
-    size_t leaves; // a power of two: where the weights begin
+    double *sums;  // of a sample, as a tree: sums[i] = sums[2i] + sums[2i + 1]
+    size_t leaves; // index of the first weight: a power of two
 };
 
 /* ---- picks ---- */
 
-/* A number of [0, 1). */
+/* A uniform random number in [0, 1). */
 static double draw_uniform(lsi_draws *g)
 {
     const uint64_t high = lsi_draws_next(g), low = lsi_draws_next(g);
@@ -41,7 +40,7 @@ static double draw_uniform(lsi_draws *g)
     return (double)((high << 32 | low) >> 11) * 0x1p-53;
 }
 
-/* A weight changes: the sums above it, made anew, so that nothing is left by rounding. */
+/* Sets a weight and recomputes the sums above it (adding a difference would round). */
 static void set_weight(struct choose *c, int input, double weight)
 {
     size_t at = c->leaves + (size_t)input;
@@ -52,7 +51,7 @@ static void set_weight(struct choose *c, int input, double weight)
     }
 }
 
-/* Room for the sums; the weights of those that are over are 0. */
+/* Allocates the sums; inputs that have ended have the weight 0. */
 static ls_status add_weights(struct choose *c, ls_error *err)
 {
     const size_t n = (size_t)c->node->n;
@@ -77,8 +76,7 @@ static ls_status add_weights(struct choose *c, ls_error *err)
     return LS_OK;
 }
 
-/* One of those that are not over, by weight; its cost grows with the logarithm of their
- * number. */
+/* Draws one of the inputs that have not ended, by weight, in O(log n). */
 static int draw_input(struct choose *c)
 {
     double left = draw_uniform(&c->draw) * c->sums[1];
@@ -86,7 +84,7 @@ static int draw_input(struct choose *c)
 
     while (at < c->leaves) {
         at *= 2;
-        if (left >= c->sums[at] && c->sums[at + 1] > 0) { // sums round: never to nobody
+        if (left >= c->sums[at] && c->sums[at + 1] > 0) { // > 0: sums are rounded
             left -= c->sums[at];
             at++;
         }
@@ -178,7 +176,7 @@ static ls_status save_choice(lsi_iterator *it, lsi_state_writer *w, ls_error *er
     return st;
 }
 
-/* The pair in use and how far it is; later passes draw from it as well. */
+/* The pair of seeds and the position in its draws; later passes use the pair as well. */
 static ls_status restore_draws(struct choose *c, lsi_state_reader *r, ls_error *err)
 {
     struct choose_node *node = (struct choose_node *)c->base.dataset;
@@ -295,7 +293,7 @@ static const lsi_dataset_ops sample_ops = {.kind = "sample",
                                            .rebuild = rebuild_choice,
                                            .destroy = destroy_choice};
 
-/* What is common to the elements of the data inputs. */
+/* The spec that the elements of all data inputs have in common. */
 static ls_status merge_specs(const ls_dataset *d, int n, ls_spec **out, ls_error *err)
 {
     ls_spec *spec = ls_spec_retain(d->inputs[0]->spec);
@@ -314,7 +312,7 @@ static ls_status merge_specs(const ls_dataset *d, int n, ls_spec **out, ls_error
     return st;
 }
 
-/* Over inputs that are taken over; the last `ninputs - n` are choices. */
+/* The inputs are taken over; the last `ninputs - n` are the choices. */
 static ls_dataset *build_choice(const lsi_dataset_ops *ops, ls_dataset *const *inputs,
                                 int ninputs, int n, bool stop)
 {
@@ -357,7 +355,7 @@ static void release_datasets(ls_dataset **ds, size_t n)
     }
 }
 
-/* Refuses the arguments of either; takes all of them over. */
+/* Releases the arguments of choose or sample and returns a failed dataset. */
 static ls_dataset *refuse_inputs(ls_dataset **ds, size_t n, ls_dataset *choices,
                                  const char *what, const char *why)
 {
@@ -395,7 +393,7 @@ ls_dataset *ls_dataset_choose(ls_dataset **ds, size_t n, ls_dataset *choices,
     return made;
 }
 
-/* A sample of inputs that all have a weight; both are borrowed but for the inputs. */
+/* A sample of inputs, which are taken over, with weights, which are borrowed. */
 static ls_dataset *build_sample(ls_dataset *const *inputs, const double *weights, int n,
                                 bool stop, lsi_seeds seeds)
 {
@@ -433,7 +431,7 @@ static ls_dataset *rebuild_choice(const ls_dataset *d, ls_dataset *const *inputs
                : build_sample(inputs, node->weights, node->n, node->stop, node->seeds);
 }
 
-/* The sum of the weights; negative: one of them is no weight. */
+/* The sum of the weights; negative: one of them is invalid. */
 static double sum_weights(const double *weights, size_t n)
 {
     double sum = 0;
@@ -447,7 +445,8 @@ static double sum_weights(const double *weights, size_t n)
     return isfinite(sum) ? sum : -1;
 }
 
-/* Those with a weight move to the front; the others are released. Returns how many. */
+/* Moves inputs with a positive weight to the front and releases the others. Returns how
+ * many are left. */
 static int drop_input(ls_dataset **ds, double *weights, size_t n)
 {
     int kept = 0;

@@ -1,21 +1,21 @@
-/* One dataset after the other. */
+/* concatenate: the elements of one dataset, then those of another. */
 #include "data/data.h"
 
 struct chain_iterator {
     lsi_iterator base;
-    lsi_iterator *inputs[2]; // made when their turn comes, and kept
+    lsi_iterator *inputs[2]; // made when they are first needed, and kept
     bool over;
-    struct chain_iterator *above; // the chain that this one is an input of
+    struct chain_iterator *above; // the concatenate whose input this one is
 
-    // Of the topmost chain, which asks nobody in between: where elements come from, and
-    // the chain that this is an input of. NULL: look for it.
+    // In the topmost of nested chains, which reads from the source directly: the source,
+    // and the chain whose input it is. NULL: not found yet.
     lsi_iterator *source;
     struct chain_iterator *last;
 };
 
 static const lsi_iterator_ops chain_ops;
 
-/* Goes down from `at` to the input whose turn it is and that is no chain. */
+/* Descends from `at` to the current input that is not a chain itself. */
 static void find_source(struct chain_iterator *c, struct chain_iterator *at)
 {
     for (;;) {
@@ -31,8 +31,8 @@ static void find_source(struct chain_iterator *c, struct chain_iterator *at)
     }
 }
 
-/* The source has ended: the next one is the second input of the nearest chain above it
- * that has not begun with that. */
+/* The source has ended: goes on with the second input of the nearest chain above that has
+ * not started it. */
 static ls_status next_source(struct chain_iterator *c, ls_error *err)
 {
     struct chain_iterator *at = c->last;

@@ -37,7 +37,7 @@ typedef struct lsi_iterator_ops {
     /* Optional: passes over `n` elements; *skipped receives how many there were. */
     ls_status (*skip)(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err);
 
-    /* The position after the last element that next() returned; that of the inputs, too. */
+    /* The position after the last element that next() returned; includes the inputs'. */
     ls_status (*save)(lsi_iterator *it, lsi_state_writer *w, ls_error *err);
     ls_status (*restore)(lsi_iterator *it, lsi_state_reader *r, ls_error *err);
 
@@ -177,8 +177,8 @@ ls_dataset *lsi_dataset_interleave_shared(ls_dataset *d, ls_dataset_fn fn,
                                           const ls_interleave_options *opts);
 
 /*
- * Rows of a tensor that load(path) reads when the dataset is first iterated; the tensor is
- * kept until the dataset is released. `whole` is its spec, borrowed. (source_memory.c)
+ * Rows of a tensor that load(path) reads when the dataset is first iterated; the tensor
+ * is kept until the dataset is released. `whole` is its spec, borrowed. (source_memory.c)
  */
 typedef ls_status (*lsi_load_fn)(const char *path, ls_value **out, ls_error *err);
 ls_dataset *lsi_dataset_slices_later(const char *path, lsi_load_fn load,
@@ -205,8 +205,8 @@ ls_status lsi_iterator_renew(lsi_iterator **it, ls_dataset *d, ls_error *err);
  * thread made it and when: random operations of its function are keyed by it. That of the
  * last iterator is made of the seed and the number of the pass. An iterator hands its own
  * on to its only input, so that adding a prefetch changes no random number; where there
- * are several iterators below (inputs, passes of a repeat, datasets of an interleave), and
- * below functions, each has one made of it and a number.
+ * are several iterators below (inputs, passes of a repeat, datasets of an interleave),
+ * and below functions, each has one made of it and a number.
  */
 uint64_t lsi_lineage_below(const lsi_iterator *it, uint64_t number);
 ls_status lsi_dataset_iterate_as(ls_dataset *d, uint64_t lineage, lsi_iterator **out,
@@ -214,8 +214,8 @@ ls_status lsi_dataset_iterate_as(ls_dataset *d, uint64_t lineage, lsi_iterator *
 
 /*
  * For operators whose elements become datasets: iterates such a dataset inside of nodes
- * that are `around` deep together. lsi_iterate_depth() returns, while an iterator is being
- * made, the depth of the nodes it is inside of.
+ * that are `around` deep together. lsi_iterate_depth() returns, while an iterator is
+ * being made, the depth of the nodes it is inside of.
  */
 ls_status lsi_dataset_iterate_inside(ls_dataset *d, int around, uint64_t lineage,
                                      lsi_iterator **out, ls_error *err);
@@ -242,7 +242,7 @@ ls_status lsi_iterator_skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_er
 ls_status lsi_iterator_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err);
 ls_status lsi_iterator_restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err);
 
-/* fill and skip by next() alone, for an iterator whose own entry does not always apply. */
+/* fill and skip by next() alone, for an iterator that cannot always use its own. */
 ls_status lsi_iterator_fill_by_next(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
                                     int64_t *got, ls_error *err);
 ls_status lsi_iterator_skip_by_next(lsi_iterator *it, int64_t n, int64_t *skipped,

@@ -1,4 +1,4 @@
-/* A node that only carries options. */
+/* with_options: a node that adds options and passes elements on; merging options. */
 #include "data/data.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ void lsi_data_options_merge(ls_data_options *into, const ls_data_options *more)
     }
 }
 
-/* It has an iterator of its own because saving asks the last node for the options. */
+/* The node has an iterator of its own, because saving reads the last node's options. */
 static ls_status next_input(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     return lsi_iterator_next(((lsi_unary_iterator *)it)->input, out, err);
@@ -95,7 +95,7 @@ ls_dataset *ls_dataset_with_options(ls_dataset *d, const ls_data_options *opts)
     if (!options_valid(&node->own)) {
         return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                                 "options: auto_shard %d, external_state %d or threads %d "
-                                "is none of the values there are",
+                                "is not a valid value",
                                 (int)node->own.auto_shard, (int)node->own.external_state,
                                 node->own.threads);
     }

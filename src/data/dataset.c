@@ -1,6 +1,6 @@
 /*
- * The graph of datasets: nodes that never change, each over its inputs. A failure while
- * building stays in the node, and every node above it has the same.
+ * The graph of datasets: nodes that never change, each over its inputs. A failure while a
+ * node is built is kept in the node, and every node above it fails with the same error.
  */
 #include "data/data.h"
 
@@ -31,9 +31,9 @@ void lsi_dataset_mix_parameter(ls_dataset *d, uint64_t parameter)
 static ls_dataset *fail_too_deep(ls_dataset *d)
 {
     return lsi_dataset_fail(d, LS_INVALID_ARGUMENT, LS_KIND_OP,
-                            "%s: more than %d datasets stand above each other; instead "
-                            "of a chain of so many, make one dataset of what differs and "
-                            "flat_map or interleave it",
+                            "%s: more than %d datasets are nested; instead of so long a "
+                            "chain, make one dataset of what differs and flat_map or "
+                            "interleave it",
                             d->ops->kind, LS_DATASET_MAX_DEPTH);
 }
 
@@ -57,7 +57,7 @@ void lsi_dataset_hold(ls_dataset *d, const ls_value *v)
     }
 }
 
-/* What the inputs say about a new node: a failure, the depth, the options. */
+/* What a new node has from its inputs: a failure, the depth, options, a seed. */
 static void inherit_from_inputs(ls_dataset *d)
 {
     d->depth = 1;
@@ -110,7 +110,7 @@ ls_dataset *lsi_dataset_new(const lsi_dataset_ops *ops, size_t size,
         held[i] = inputs[i];
     }
     inherit_from_inputs(d);
-    if (d->status != LS_OK) { // nobody asks them: a chain of failures is never deep
+    if (d->status != LS_OK) { // inputs of a failed node are never used: no depth
         release_inputs(held, ninputs);
         d->ninputs = 0;
         d->depth = 1;
@@ -173,7 +173,7 @@ ls_dataset *lsi_dataset_failed(ls_status code, ls_kind kind, const char *fmt, ..
     return d;
 }
 
-/* What a function of the user's may fail with. */
+/* A code that a user's function may fail with: neither OK nor the end. */
 static ls_status user_failure_code(ls_status code)
 {
     return code == LS_OK             ? LS_UNKNOWN
@@ -238,12 +238,12 @@ ls_dataset *lsi_dataset_rebuild(const ls_dataset *d, ls_dataset *const *inputs)
         return ls_dataset_retain((ls_dataset *)d);
     }
     now = lsi_global_seed_swap((lsi_global_seed){.set = d->seeded, .seed = d->seed});
-    made = d->ops->rebuild(d, inputs); // its seed is that of then, not of now
+    made = d->ops->rebuild(d, inputs); // with the seed it was first built with
     (void)lsi_global_seed_swap(now);
     return made;
 }
 
-/* What was cloned already: a node used twice is one node in the clone as well. */
+/* The clones so far: a node that is used twice is cloned once. */
 struct clones {
     const ls_dataset **from;
     ls_dataset **to;

@@ -1,4 +1,4 @@
-/* Elements: parts of a batch as elements, and what users give as elements. */
+/* Elements: rows of a batch, and values of the user made into elements. */
 #include "data/data.h"
 #include "data/sparse.h"
 
@@ -13,7 +13,7 @@ ls_tensor *lsi_tensor_rows(ls_tensor *t, int64_t begin, int64_t end)
     ls_shape shape = ls_tensor_shape(t);
 
     shape.dims[0] = end - begin;
-    if (t->buffer == NULL || end == begin) { // its elements stand in the struct
+    if (t->buffer == NULL || end == begin) { // its elements are stored in the struct
         ls_tensor *copy = lsi_tensor_new(t->device, ls_tensor_dtype(t), &shape);
 
         if (copy != NULL && end > begin) {
@@ -35,7 +35,7 @@ ls_tensor *lsi_tensor_row(ls_tensor *t, int64_t i)
     if (t->buffer == NULL || (row <= LSI_INLINE_BYTES && dtype != LS_STRING)) {
         ls_tensor *copy = lsi_tensor_new(t->device, dtype, &shape);
 
-        if (copy != NULL && row > 0) { // small: a copy does not keep the whole batch
+        if (copy != NULL && row > 0) { // small: a copy frees the batch
             memcpy(copy->data, (const char *)t->data + (size_t)i * row, row);
         }
         return copy;
@@ -108,7 +108,7 @@ ls_status lsi_value_rows(const ls_value *batch, int64_t begin, int64_t end,
     return cut_value(batch, &cut, out, err);
 }
 
-/* -2: no leaf yet; -1: failed. */
+/* The rows of all leaves; `rows` of the leaves before: -2: none yet; -1: failed. */
 static int64_t count_rows(const ls_value *v, int64_t rows, ls_error *err)
 {
     const ls_tensor *t = ls_value_as_tensor(v);
@@ -129,9 +129,10 @@ static int64_t count_rows(const ls_value *v, int64_t rows, ls_error *err)
         (void)lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                             "a component is a scalar and has no rows: call batch before");
     } else if (rows >= 0 && rows != own) {
-        (void)lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                            "components have %lld and %lld rows; all must have as many",
-                            (long long)rows, (long long)own);
+        (void)lsi_fail_kind(
+            err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+            "components have %lld and %lld rows; all must have the same number",
+            (long long)rows, (long long)own);
         own = -1;
     }
     return own;
@@ -158,7 +159,7 @@ static ls_status empty_leaf(const ls_spec *s, ls_value **out, ls_error *err)
 
     if (ls_dtype_size(s->dtype) == 0) {
         return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
-                        "an empty batch of elements nobody has seen yet has no dtype; "
+                        "an empty batch of elements with an unknown spec has no dtype; "
                         "give the map its spec");
     }
     for (int i = 1; i < s->ndim; i++) {
@@ -210,7 +211,7 @@ ls_status lsi_spec_no_rows(const ls_spec *batch, ls_value **out, ls_error *err)
 
 /* ---- strings ---- */
 
-/* The buffer of one string that lies in somebody's memory. */
+/* The buffer of one string that lies in the memory of another buffer. */
 struct string_cell {
     lsi_buffer buffer; // first: lsi_buffer_release() frees the cell by it
     ls_string string;
@@ -256,7 +257,7 @@ ls_status lsi_element_file_name(const ls_value *v, ls_string *out, ls_error *err
     return LS_OK;
 }
 
-/* ---- what users give ---- */
+/* ---- values of the user ---- */
 
 static ls_status of_tensor(ls_tensor *t, ls_value **out, ls_error *err)
 {
@@ -274,7 +275,7 @@ static ls_status of_tensor(ls_tensor *t, ls_value **out, ls_error *err)
     return st;
 }
 
-/* Literals have the dtypes that TensorFlow gives Python's. */
+/* Literals get the dtypes that TensorFlow gives to Python's literals. */
 static ls_status of_literal(const ls_value *v, ls_value **out, ls_error *err)
 {
     int64_t integer = 0;
@@ -313,7 +314,7 @@ static ls_status of_literal(const ls_value *v, ls_value **out, ls_error *err)
     return st;
 }
 
-/* A list is one tensor: its items, one above the other. */
+/* A list becomes one tensor: its items stacked along a new axis 0. */
 static ls_status of_list(ls_value *v, ls_value **out, ls_error *err)
 {
     ls_spec *any = NULL;

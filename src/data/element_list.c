@@ -1,28 +1,28 @@
-/* Elements in blocks: filling them, and finding an element again. */
+/* A list of elements in blocks: appending, and finding an element by its index. */
 #include "data/element_list.h"
 
 #include <string.h>
 
 enum {
-    SMALL = 1024,          // bytes of an element; a larger one costs little beside them
-    FEWEST = 16,           // elements of a block
-    BLOCK_BYTES = 64 << 10 // of a large one
+    SMALL = 1024,          // bytes; for larger elements the overhead of a value is small
+    FEWEST = 16,           // the least number of elements of a block
+    BLOCK_BYTES = 64 << 10 // the most bytes of a block
 };
 
-/* One element, or several as a batch; those before it are numbered up to its begin. */
+/* One element, or several as a batch; it begins where the block before it ends. */
 struct block {
     ls_value *value;
-    size_t end; // the number behind its last element
+    size_t end; // one more than the index of its last element
     bool batch;
 };
 
 struct lsi_element_list {
     atomic_int refs;
     ls_spec *spec;
-    size_t bytes; // of an element; 0: they are not small, or their size is not known
-    size_t n;     // elements, those in `open` included
-    lsi_batch_rows *open; // a block that is being filled; NULL: none
-    int64_t open_rows;    // that it has room for
+    size_t bytes;         // of an element; 0: not small, or not known
+    size_t n;             // elements, including those in `open`
+    lsi_batch_rows *open; // the block that is being filled; NULL: none
+    int64_t open_rows;    // its capacity
     struct block *blocks;
     size_t nblocks, room;
 };
@@ -100,7 +100,7 @@ size_t lsi_element_list_count(const lsi_element_list *s)
 
 /* ---- filling ---- */
 
-/* A batch has the structure of the spec: whether that is also the element's own. */
+/* Whether an element has exactly the spec's structure, which a row of a block gets. */
 static bool has_structure(const ls_spec *s, const ls_value *v)
 {
     const ls_value_kind kind = ls_value_kind_of(v);

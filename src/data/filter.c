@@ -1,3 +1,4 @@
+/* filter: the elements for which a function of the user returns true. */
 #include "data/user_function.h"
 
 struct filter_node {
@@ -30,9 +31,9 @@ static ls_status call_predicate(struct filter *f, ls_value *element, bool *keep,
     if (t == NULL || ls_tensor_dtype(t) != LS_BOOL || ls_tensor_ndim(t) != 0) {
         lsi_text text = t != NULL ? lsi_text_of(t) : (lsi_text){"no tensor"};
 
-        st = lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                           "filter: the predicate gives a bool scalar, this one gave %s",
-                           text.s);
+        st = lsi_fail_kind(
+            err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+            "filter: the predicate must return a bool scalar, it returned %s", text.s);
     } else {
         *keep = *(const bool *)ls_tensor_data(t);
     }

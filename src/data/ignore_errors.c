@@ -1,15 +1,15 @@
 /*
- * Leaves out elements that failed. A failure that comes back for ever (a missing file is
- * reported again and again) is given after all: nothing loops without an end. So is one
- * for want of memory, which says nothing about the element.
+ * ignore_errors: leaves out elements that failed. A failure that repeats endlessly (that
+ * of a missing file does) is returned in the end, so that no call loops for ever; a
+ * failure for lack of memory is returned at once, because the element itself may be good.
  */
 #include "data/data.h"
 
 #include <string.h>
 
-enum { PATIENCE = 100000 }; // the same failure so often in a row is no element's
+enum { PATIENCE = 100000 }; // the same failure so often in a row is returned
 
-/* Failures stand here and not on the stack, on which iterators stand above each other. */
+/* Errors are kept here, not on the stack: nested iterators share one stack. */
 struct careless {
     lsi_unary_iterator unary;
     ls_error why, last;

@@ -1,8 +1,8 @@
 /*
- * The input's own threads. They are few, start when there is something to do, sleep when
- * there is not, and are joined when the last iterator that uses them is closed. Nobody
- * may depend on them: who waits for work that no thread has begun takes it back and does
- * it himself, so a pipeline moves with any number of threads, none included.
+ * The threads of the input. They are started when work is submitted, sleep when there is
+ * none, and are joined when the last iterator that uses them is closed. An iterator that
+ * waits for work that no thread has begun cancels it and does it itself, so a pipeline
+ * makes progress with any number of threads, including none.
  */
 #include "data/input_threads.h"
 
@@ -20,26 +20,26 @@ struct work {
 };
 
 struct threads {
-    lsi_mutex lock; // guards all of it; taken inside of an iterator's lock
+    lsi_mutex lock; // guards all of it; an iterator's lock may be held when it is taken
     lsi_cond more;
-    struct work *queue; // a ring
+    struct work *queue; // circular
     size_t first, count, room;
     int started, idle;
     bool stop;
     lsi_thread threads[MOST_THREADS];
 };
 
-/* The pool there is, and who uses it: made at the first submit, gone with the last. */
+/* The threads of the process: created by the first submit, joined by the last user. */
 static struct {
-    lsi_mutex lock; // guards the rest; taken before a pool's own
+    lsi_mutex lock; // guards the rest; taken before the lock of the threads
     struct threads *threads;
     int users;
-    atomic_int waiting; // of the queue, to be read without the lock
+    atomic_int waiting; // length of the queue, read without the lock
 } input = {LSI_MUTEX_INIT, NULL, 0, 0};
 
 int lsi_input_threads_count(void)
 {
-    static atomic_int known; // the same number whoever finds it out
+    static atomic_int known; // every thread computes the same number
 
     if (atomic_load(&known) == 0) {
         int n = LSI_MIN(lsi_affinity_unpinned(NULL, 0), lsi_cpu_quota());
@@ -51,8 +51,8 @@ int lsi_input_threads_count(void)
 }
 
 /*
- * Whoever starts a thread may be pinned, as a replica is, and threads are born where
- * their parent is. All cores of the process are the input's.
+ * A thread inherits the cores of the thread that starts it, which may be pinned, as a
+ * replica's is. Threads of the input use all cores of the process.
  */
 static void use_all_cores(void)
 {
@@ -173,7 +173,7 @@ static bool push_work(struct threads *p, struct work w)
     return true;
 }
 
-/* One thread more, if those that sleep are too few for what waits. */
+/* Starts one more thread if there is more work in the queue than idle threads. */
 static void start_thread(struct threads *p)
 {
     if ((size_t)p->idle >= p->count || p->started >= lsi_input_threads_count()) {
@@ -195,7 +195,7 @@ bool lsi_input_threads_submit(void (*fn)(void *arg), void *arg)
     if (input.threads == NULL) {
         input.threads = create_threads();
     }
-    p = input.threads; // it stays: whoever submits is one of its users
+    p = input.threads; // it lives on: the caller is one of its users
     lsi_mutex_unlock(&input.lock);
     if (p == NULL) {
         return false;
@@ -204,7 +204,7 @@ bool lsi_input_threads_submit(void (*fn)(void *arg), void *arg)
     taken = push_work(p, (struct work){fn, arg});
     if (taken) {
         start_thread(p);
-        if (p->started == 0) { // the system has no thread to give
+        if (p->started == 0) { // the system cannot start a thread
             p->count--;
             atomic_fetch_sub(&input.waiting, 1);
             taken = false;
@@ -216,7 +216,7 @@ bool lsi_input_threads_submit(void (*fn)(void *arg), void *arg)
     return taken;
 }
 
-/* Takes the i-th piece of work out of the ring. */
+/* Removes the i-th entry of the queue. */
 static void drop_work(struct threads *p, size_t i)
 {
     for (; i + 1 < p->count; i++) {

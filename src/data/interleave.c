@@ -1,15 +1,16 @@
 /*
- * Datasets made of elements, visited in turn: `slots` of them are open at once, a visit
- * takes up to `visit` elements. One that ends during its visit leaves its slot empty,
- * and the slot is filled from the input when the cursor comes back to it. With one slot
- * this is flat_map. In parallel, each slot reads ahead; the order is the same.
+ * flat_map and interleave: a function makes a dataset of each element. `slots` of these
+ * datasets are open at once and are visited in turn; a visit takes up to `visit`
+ * elements. A dataset that ends leaves its slot empty until the cursor comes back to it;
+ * then the slot is filled with the next dataset. One slot is flat_map. In parallel, each
+ * slot reads ahead; the order is the same.
  */
 #include "data/interleave.h"
 
 enum { LEAST_AHEAD = 8, MOST_AHEAD = 64 };
 
 struct slot {
-    ls_value *element; // what the dataset was made of
+    ls_value *element; // the element that the dataset was made of
     uint64_t number;   // of that element
     lsi_iterator *it;  // NULL: empty
     bool check;
@@ -17,16 +18,16 @@ struct slot {
 
 struct interleave {
     lsi_unary_iterator unary;
-    bool over;      // the input is; it stays, for its position is part of ours
-    ls_value *late; // the name of a file that there was no memory for
+    bool over;      // the input has ended; kept, because its position is saved with ours
+    ls_value *late; // an element whose dataset there was no memory for: tried again
     const lsi_interleave_node *node;
     struct slot *slots;
     uint64_t next; // number of the next element of the input
-    size_t room;   // of those that have been needed
+    size_t room;   // slots allocated so far
     size_t live;   // slots that are not empty
     size_t at;     // the cursor
-    int64_t taken; // of this visit
-    int depth;     // of the datasets that it belongs to
+    int64_t taken; // elements of this visit
+    int depth;     // of the nodes that it is inside of
 };
 
 static void advance_cursor(struct interleave *il)
@@ -45,7 +46,7 @@ static void empty_slot(struct interleave *il, struct slot *s)
     *s = (struct slot){0};
 }
 
-/* Room for slot `at`; there may be fewer inputs than slots. */
+/* Makes room for slot `at`; slots are allocated as needed. */
 static ls_status reserve_slot(struct interleave *il, size_t at, ls_error *err)
 {
     size_t room = LSI_MAX(4, 2 * il->room);
@@ -64,7 +65,7 @@ static ls_status reserve_slot(struct interleave *il, size_t at, ls_error *err)
     return LS_OK;
 }
 
-/* Fills an empty slot with the dataset of an element, which is taken over if it could. */
+/* Fills an empty slot with the dataset of an element, which is taken over on success. */
 static ls_status open_slot(struct interleave *il, struct slot *s, ls_value *element,
                            uint64_t number, ls_error *err)
 {
@@ -80,7 +81,7 @@ static ls_status open_slot(struct interleave *il, struct slot *s, ls_value *elem
     if (st == LS_OK) {
         st = lsi_dataset_iterate_inside(d, il->depth,
                                         lsi_lineage_below(&il->unary.base, number + 1),
-                                        &s->it, err); // link 0 is the input
+                                        &s->it, err); // number 0 is the input's
     }
     ls_dataset_release(d);
     if (st != LS_OK) {
@@ -107,8 +108,8 @@ static ls_status refill_slot(struct interleave *il, struct slot *s, ls_error *er
     if (st == LS_OK) {
         st = open_slot(il, s, element, il->next, err);
     }
-    // A file that there was no memory for is tried again; a function of the user's that
-    // made nothing of its element has had it.
+    // A file that there was no memory for is tried again; an element for which a function
+    // of the user failed is not.
     if (st == LS_RESOURCE_EXHAUSTED && il->node->shared != NULL) {
         il->late = element;
         return st;
@@ -120,14 +121,14 @@ static ls_status refill_slot(struct interleave *il, struct slot *s, ls_error *er
     return st;
 }
 
-/* Moves to a slot that is not empty; LS_OUT_OF_RANGE: all are, and stay so. */
+/* Moves to a slot that is not empty. LS_OUT_OF_RANGE: all are, and the input ended. */
 static ls_status find_slot(struct interleave *il, struct slot **out, ls_error *err)
 {
     while (!il->over || il->live > 0) {
         ls_status st = LS_OK;
 
         if (il->over && il->at >= il->room) {
-            il->at = 0; // slots behind were never needed
+            il->at = 0; // later slots were never filled
             il->taken = 0;
         }
         st = reserve_slot(il, il->at, err);
@@ -148,13 +149,14 @@ static ls_status find_slot(struct interleave *il, struct slot **out, ls_error *e
     return LS_OUT_OF_RANGE;
 }
 
-/* How many more elements belong to this visit. */
+/* How many more elements this visit may take. */
 static int64_t left_of_visit(const struct interleave *il)
 {
     return il->node->slots == 1 ? INT64_MAX : il->node->visit - il->taken;
 }
 
-/* Notes what a visit gave; an end empties the slot. False: it was another failure. */
+/* Counts the `n` elements of a visit; the end of a dataset empties the slot. False: it
+ * failed in another way. */
 static bool note_visit(struct interleave *il, struct slot *s, int64_t n, ls_status st)
 {
     if (st == LS_OUT_OF_RANGE) {
@@ -203,7 +205,7 @@ static ls_status next_interleaved(lsi_iterator *it, ls_value **out, ls_error *er
     }
 }
 
-/* One row by way of an element: its spec has to be looked at. */
+/* Adds one row through next(), because its spec has to be checked. */
 static ls_status fill_one(lsi_iterator *it, lsi_batch_rows *rows, int64_t *got,
                           ls_error *err)
 {
@@ -301,7 +303,7 @@ static ls_status save_interleave(lsi_iterator *it, lsi_state_writer *w, ls_error
     return st;
 }
 
-/* A saved slot: the function makes its dataset again. */
+/* Restores a slot: the function makes its dataset again. */
 static ls_status restore_slot(struct interleave *il, lsi_state_reader *r, ls_error *err)
 {
     const ls_spec *spec = il->node->base.inputs[0]->spec;
@@ -316,7 +318,7 @@ static ls_status restore_slot(struct interleave *il, lsi_state_reader *r, ls_err
         st = reserve_slot(il, (size_t)at, err);
     }
     if (st == LS_OK && il->slots[at].it != NULL) {
-        st = lsi_state_damaged(err, "a slot that occurs twice");
+        st = lsi_state_damaged(err, "a slot occurs twice");
     }
     if (st == LS_OK) {
         st = lsi_state_read_element(r, spec, &element, err);

@@ -1,11 +1,11 @@
-/* flat_map and interleave as nodes: options, what their elements look like. */
+/* flat_map and interleave as nodes: their options, and the spec of their elements. */
 #include "data/interleave.h"
 
 #include <string.h>
 
 /* ---- the dataset of an element ---- */
 
-/* Whether elements of `have` are elements of `want`, or have to be looked at. */
+/* Fails if no element of `have` can be one of `want`; *check: each has to be checked. */
 static ls_status compare_specs(const ls_spec *want, const ls_spec *have, bool *check,
                                ls_error *err)
 {
@@ -45,9 +45,9 @@ ls_status lsi_interleave_open(const lsi_interleave_node *node, ls_value *element
     return lsi_fail_again(err, &e);
 }
 
-/* ---- what elements look like, if nobody said ---- */
+/* ---- the spec of the elements, if the caller gave none ---- */
 
-/* Whether reading an element leaves no trace: no files, seeds, caches or functions. */
+/* Whether reading an element has no side effects: no files, seeds, caches, functions. */
 static bool is_pure(const ls_dataset *d)
 {
     static const char *const kinds[] = {"range",  "tensors",   "slices",      "take",
@@ -65,7 +65,7 @@ static bool is_pure(const ls_dataset *d)
     return found && !d->stateful;
 }
 
-/* The sizes of one dataset's elements say nothing about the next one's. */
+/* Leaves the sizes out: they may differ from one dataset to the next. */
 static ls_status without_sizes(const ls_spec *leaf, void *user, ls_spec **out,
                                ls_error *err)
 {
@@ -83,7 +83,7 @@ static ls_status without_sizes(const ls_spec *leaf, void *user, ls_spec **out,
                : ls_spec_tensor(leaf->dtype, leaf->ndim, dims, out, err);
 }
 
-/* Asks the function about the first element, where that can be had for nothing. */
+/* Calls the function for the first element, if reading that has no side effects. */
 static ls_status spec_of_first(const lsi_interleave_node *node, ls_spec **out,
                                ls_error *err)
 {
@@ -101,7 +101,7 @@ static ls_status spec_of_first(const lsi_interleave_node *node, ls_spec **out,
     }
     st = st == LS_OK && made != NULL
              ? lsi_spec_map(made->spec, without_sizes, NULL, out, err)
-             : lsi_spec_unknown(out, err); // the iterator will tell what is wrong
+             : lsi_spec_unknown(out, err); // the iterator will report the failure
     ls_dataset_release(made);
     ls_value_release(first);
     lsi_iterator_close(it);
@@ -133,13 +133,13 @@ static void destroy_interleave(ls_dataset *d)
     lsi_free(node->reader);
 }
 
-/* Of the process: the order must not depend on which thread builds the pipeline. */
+/* Of the process, not of the thread: the order must not depend on it. */
 static int64_t usable_cpus(void)
 {
     return LSI_MAX(LSI_MIN(lsi_affinity_unpinned(NULL, 0), lsi_cpu_quota()), 1);
 }
 
-/* TensorFlow's choice of how many inputs are open at once. */
+/* The number of slots that TensorFlow chooses. */
 static int64_t choose_slots(int parallel)
 {
     const int64_t cpus = usable_cpus();
@@ -153,10 +153,11 @@ static int64_t choose_slots(int parallel)
 static ls_dataset *check_options(ls_dataset *made, const ls_interleave_options *o)
 {
     if (o->cycle < LS_AUTOTUNE || o->block < 0) {
-        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
-                                "interleave: %lld inputs in turn, %lld elements a visit: "
-                                "both are positive, or 0 to let the library choose",
-                                (long long)o->cycle, (long long)o->block);
+        return lsi_dataset_fail(
+            made, LS_INVALID_ARGUMENT, LS_KIND_OP,
+            "interleave: %lld inputs in turn, %lld elements per visit: "
+            "both are positive, or 0 to let the library choose",
+            (long long)o->cycle, (long long)o->block);
     }
     if (o->parallel < LS_AUTOTUNE) {
         return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
@@ -185,7 +186,7 @@ static ls_status keep_reader(lsi_interleave_node *node, const char *reader, ls_e
                : lsi_fail_memory(err, "the name of a reader", strlen(reader));
 }
 
-/* The rest of a node whose function and options are set. */
+/* Completes a node whose function and options are set. */
 static ls_dataset *complete_interleave(lsi_interleave_node *node,
                                        const ls_interleave_options *o)
 {
@@ -279,7 +280,7 @@ static ls_dataset *rebuild_interleave(const ls_dataset *d, ls_dataset *const *in
     made = build_interleave(ls_dataset_retain(inputs[0]), node->fn, node->user,
                             retain_user(node->shared), node->flat, &o);
     if (!lsi_dataset_bad(made)) {
-        made->print = d->print; // with what its maker may have added
+        made->print = d->print; // including parameters that were mixed in later
     }
     return made;
 }

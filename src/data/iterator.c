@@ -1,7 +1,7 @@
 /*
- * The public iterator: one call at a time, whoever calls; the end stays the end. A saved
- * position is a tensor of bytes: magic, version, whether it was at the end, the
- * pipeline's fingerprint and position, and a sum over all of it.
+ * The public iterator: a lock makes calls of several threads take turns, and once the end
+ * was reached, every call returns it. A saved state is a tensor of bytes: magic, version,
+ * whether it is at the end, the pipeline's fingerprint and position, and a checksum.
  */
 #include "base/hash.h"
 #include "data/data.h"
@@ -25,7 +25,7 @@ ls_status ls_dataset_iterate(ls_dataset *d, ls_iterator **out, ls_error *err)
 
     if (out == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "iterate: no place for the iterator was given: `out` is "
+                             "iterate: there is nowhere to put the iterator: `out` is "
                              "NULL");
     }
     st = ls_dataset_status(d, err);
@@ -124,7 +124,7 @@ static ls_status check_frame(lsi_state_reader *r, bool *ended, ls_error *err)
     ls_status st = lsi_state_read_u64(r, &magic, err);
 
     if (st == LS_OK && magic != MAGIC) {
-        return lsi_state_damaged(err, "it does not begin as one");
+        return lsi_state_damaged(err, "it does not begin like a saved state");
     }
     if (st == LS_OK) {
         st = lsi_state_read_u64(r, &version, err);
@@ -142,12 +142,12 @@ static ls_status check_frame(lsi_state_reader *r, bool *ended, ls_error *err)
         memcpy(&have, r->bytes + r->size, sizeof have);
         st = have == lsi_hash(LSI_HASH_INIT, r->bytes, r->size)
                  ? lsi_state_read_bool(r, ended, err)
-                 : lsi_state_damaged(err, "its sum is another one");
+                 : lsi_state_damaged(err, "its checksum is wrong");
     }
     return st;
 }
 
-/* Puts a fresh iterator to the position, so that a failure leaves the old one alone. */
+/* Restores into a new iterator, so that a failure leaves the old one as it was. */
 static ls_status restore_iterator(ls_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     lsi_iterator *fresh = NULL;
@@ -161,7 +161,7 @@ static ls_status restore_iterator(ls_iterator *it, lsi_state_reader *r, ls_error
         st = lsi_pipeline_restore(&fresh, r, err);
     }
     if (st == LS_OK && r->at != r->size) {
-        st = lsi_state_damaged(err, "something follows its end");
+        st = lsi_state_damaged(err, "there are bytes after its end");
     }
     if (st != LS_OK) {
         lsi_iterator_close(fresh);

@@ -1,6 +1,7 @@
 /*
- * Every batch cut into n pieces (spec §7.4), each component for itself: of b rows, the
- * k-th piece has those from k * ceil(b / n) on, and is empty where they have run out.
+ * legacy_rebatch: every batch cut into n pieces (spec §7.4), each component separately:
+ * of b rows, piece k has ceil(b / n) rows from k * ceil(b / n) on, as far as there are
+ * any.
  */
 #include "data/data.h"
 #include "data/sparse.h"
@@ -12,8 +13,8 @@ struct legacy {
 
 struct legacy_iterator {
     lsi_unary_iterator unary;
-    ls_value *batch; // NULL: none at hand
-    int64_t piece;   // the next one of it
+    ls_value *batch; // NULL: the next one has to be read
+    int64_t piece;   // the next piece of it
 };
 
 /* The rows of the k-th of n pieces. */
@@ -90,7 +91,7 @@ static ls_status next_piece(lsi_iterator *it, ls_value **out, ls_error *err)
         ls_value_release(l->batch);
         l->batch = NULL;
     } else if (st != LS_OK) {
-        l->piece = p.k; // for want of memory: the same piece again
+        l->piece = p.k; // out of memory: the next call returns the same piece
     }
     return st;
 }
@@ -165,7 +166,7 @@ ls_dataset *lsi_dataset_legacy_rebatch(ls_dataset *d, int64_t n)
     }
     if (n < 1) {
         return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                                "rebatch: %lld pieces; there is at least one",
+                                "rebatch: %lld pieces; there must be at least one",
                                 (long long)n);
     }
     ((struct legacy *)made)->pieces = n;

@@ -1,3 +1,4 @@
+/* map: a function of the user applied to each element, one call after the other. */
 #include "data/map.h"
 
 #include <string.h>
@@ -77,7 +78,7 @@ static void destroy_map(ls_dataset *d)
     lsi_free(((lsi_map_node *)d)->reader);
 }
 
-/* The options as this library knows them, whatever the caller was compiled with. */
+/* The options with this library's size, whichever size the caller was compiled with. */
 static ls_map_options options_of(const ls_map_options *opts)
 {
     ls_map_options o = LS_MAP_OPTIONS_INIT;
@@ -143,7 +144,7 @@ ls_dataset *ls_dataset_map(ls_dataset *d, ls_map_fn fn, void *user,
     }
     if (o.parallel < LS_AUTOTUNE) {
         return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
-                                "map: %d calls at once; 0 is one after the other, "
+                                "map: %d calls at once; 0 means one after the other, "
                                 "LS_AUTOTUNE lets the library choose",
                                 o.parallel);
     }

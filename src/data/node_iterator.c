@@ -1,14 +1,15 @@
-/* Iterators as operators see them: the one place that calls their tables. */
+/* Iterators over nodes: making them, calling the entries of their tables, saving. */
 #include "data/data.h"
 
 #include <string.h>
 
-/* Of the iterator that this thread is making: its lineage, and how deep the datasets are
- * that it belongs to. */
+/* Of the iterator that this thread is making: its lineage, and the depth of the nodes
+ * that it is inside of. */
 static _Thread_local uint64_t lineage_now;
 static _Thread_local int depth_now;
 
-/* SplitMix64's step: far apart for neighbours, and the order of links matters. */
+/* A step of SplitMix64: neighbouring numbers give unrelated results, and the order of the
+ * steps matters. */
 static uint64_t link_lineage(uint64_t lineage, uint64_t number)
 {
     uint64_t x = lineage + 0x9E3779B97F4A7C15u + number * 0xD1B54A32D192ED03u;
@@ -73,8 +74,8 @@ ls_status lsi_dataset_iterate_inside(ls_dataset *d, int around, uint64_t lineage
     }
     if (d->depth > LS_DATASET_MAX_DEPTH - around) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "a function made a dataset that is %d deep inside of others that "
-                        "are %d deep: together that is more than %d",
+                        "a function made a dataset of depth %d inside of others of depth "
+                        "%d: together that is more than %d",
                         d->depth, around, LS_DATASET_MAX_DEPTH);
     }
     depth_now = around + d->depth;
@@ -117,7 +118,7 @@ static ls_status new_over_input(const lsi_iterator_ops *ops, size_t size, ls_dat
         *out = it;
     } else if (it != NULL) {
         ls_dataset_release(it->dataset);
-        lsi_free(it); // close() may expect more than there is
+        lsi_free(it); // without close(), which expects a complete iterator
     }
     return st;
 }
@@ -211,7 +212,7 @@ ls_status lsi_iterator_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err
     if (w->obstacle != NULL) {
         return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
                         "the position cannot be saved: '%s' keeps state that the library "
-                        "does not know; the option external_state says to leave it out",
+                        "does not know; set the option external_state to leave it out",
                         w->obstacle);
     }
     return LS_OK;
@@ -248,7 +249,7 @@ ls_status lsi_input_iterator_restore(lsi_iterator **it, uint64_t lineage, ls_dat
     return st;
 }
 
-/* The first node that keeps state outside, NULL: none does. */
+/* The first node with state that the library does not know; NULL: none. */
 static const ls_dataset *find_stateful(const ls_dataset *d)
 {
     const ls_dataset *found = d->stateful ? d : NULL;
@@ -279,7 +280,8 @@ ls_status lsi_pipeline_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err
     w->lenient = policy != LS_STATE_FAIL;
     if (outside != NULL && policy == LS_STATE_WARN) {
         lsi_log(LS_LOG_WARNING,
-                "the position is saved without the state that '%s' keeps outside",
+                "the position is saved without the state of '%s', which the library "
+                "does not know",
                 ls_dataset_kind(outside));
     }
     if (outside != NULL) {
@@ -292,7 +294,7 @@ ls_status lsi_pipeline_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err
     return lsi_iterator_save(it, w, err);
 }
 
-/* *it as one of `lineage`. */
+/* Replaces *it, if its lineage is another one. */
 static ls_status remake_iterator(lsi_iterator **it, uint64_t lineage, ls_error *err)
 {
     lsi_iterator *made = NULL;
@@ -334,7 +336,7 @@ ls_status lsi_pipeline_restore(lsi_iterator **it, lsi_state_reader *r, ls_error 
     if (st == LS_OK) {
         st = lsi_iterator_restore(*it, r, err);
     }
-    if (st == LS_OK) { // the next pass of the dataset goes on from there, too
+    if (st == LS_OK) { // so that the next pass has the next number
         atomic_store_explicit(&d->passes, passes, memory_order_relaxed);
     }
     return st;

@@ -1,14 +1,14 @@
 /*
- * Batches of elements of unequal sizes: each component is put into the corner of a shape
- * that is given or is the largest in the batch, and the rest is padding.
+ * padded_batch: batches of elements of unequal sizes. Each component is padded at its end
+ * to a given shape, or to the largest size in the batch.
  */
 #include "data/user_function.h"
 
 #include <string.h>
 
-/* What a component is padded to; dims -1: the largest of the batch. */
+/* The shape a component is padded to; -1 in dims: the largest of the batch. */
 struct target {
-    ls_dtype dtype; // 0: nobody knows
+    ls_dtype dtype; // 0: not known
     int ndim;       // -1: that of the first element of the batch
     int64_t dims[LS_MAX_DIMS];
     ls_tensor *padding; // NULL: zeros
@@ -16,15 +16,15 @@ struct target {
 
 struct padded_node {
     ls_dataset base;
-    int64_t size; // lsi_dataset_batch_size() looks for it here
+    int64_t size; // the first member: see lsi_dataset_batch_size()
     bool exact;
-    size_t n; // components; 0: nobody knows, and no padding was given
+    size_t n; // components; 0: not known, and no padding was given
     struct target *targets;
 };
 
 struct padded {
     lsi_unary_iterator unary;
-    bool over;       // the last batch was given
+    bool over;       // the last batch was returned
     ls_value **held; // elements of the batch
     size_t count, room;
 };
@@ -41,7 +41,7 @@ static ls_status wrong_rank(size_t k, const ls_tensor *t, int ndim, ls_error *er
                          k, text.s, ndim);
 }
 
-/* The shape of the rows of component `k`, which is leaves[0], leaves[step], ... */
+/* The shape that the rows of component `k` are padded to: leaves[0], leaves[step], ... */
 static ls_status measure_rows(const struct target *want, size_t k,
                               const ls_value **leaves, size_t step, size_t n,
                               ls_dtype *dtype, ls_shape *row, ls_error *err)
@@ -86,7 +86,7 @@ static ls_status measure_rows(const struct target *want, size_t k,
     return LS_OK;
 }
 
-/* Fills `count` elements of `size` bytes with one, or with zeros. */
+/* Fills `count` elements of `size` bytes with copies of `one`, or with zeros if NULL. */
 static void fill_with(char *to, int64_t count, size_t size, const void *one)
 {
     if (one == NULL) {
@@ -98,7 +98,7 @@ static void fill_with(char *to, int64_t count, size_t size, const void *one)
     }
 }
 
-/* Copies elements of shape `from` into the corner of an array of shape `into`. */
+/* Copies an array of shape `from` to the start of every axis of one of shape `into`. */
 static void copy_corner(char *to, const ls_shape *into, const char *data,
                         const ls_shape *from, size_t size)
 {
@@ -128,7 +128,7 @@ static void copy_corner(char *to, const ls_shape *into, const char *data,
     }
 }
 
-/* The batch of one component; strings are gathered and copied with their bytes. */
+/* The batch of one component; the bytes of strings are copied. */
 static ls_status stack_rows(const struct target *want, size_t k, const ls_value **leaves,
                             size_t step, size_t n, ls_value **out, ls_error *err)
 {
@@ -169,7 +169,7 @@ static ls_status stack_rows(const struct target *want, size_t k, const ls_value 
         copy_corner(to + i * (size_t)rows * size, &row, ls_tensor_data(from), &have,
                     size);
     }
-    if (dtype == LS_STRING) { // so far they point into the elements
+    if (dtype == LS_STRING) { // so far they point into the elements' memory
         ls_tensor *own = NULL;
 
         st = ls_tensor_create(NULL, LS_STRING, shape, t->data, &own, err);
@@ -193,7 +193,7 @@ static void release_held(struct padded *p)
     p->count = 0;
 }
 
-/* Reads a batch's elements; a failure loses those before it, as in every batch. */
+/* Reads a batch's elements; on a failure those before it are lost, as in batch.c. */
 static ls_status read_elements(struct padded *p, int64_t size, ls_error *err)
 {
     ls_status st = LS_OK;
@@ -287,7 +287,7 @@ static ls_status next_padded(lsi_iterator *it, ls_value **out, ls_error *err)
     }
     st = read_elements(p, node->size, err);
     if (st == LS_OUT_OF_RANGE) {
-        p->over = true; // a short batch is the last
+        p->over = true; // a batch that is not full is the last
         st = p->count > 0 && !node->exact ? LS_OK : LS_OUT_OF_RANGE;
     }
     if (st == LS_OK) {
@@ -344,7 +344,7 @@ static void destroy_padded(ls_dataset *d)
     lsi_free(node->targets);
 }
 
-/* The shape of component k: the one given, if it goes with what elements have. */
+/* The shape of component k: the given one, if it is compatible with the elements'. */
 static ls_status set_shape(struct target *t, size_t k, const ls_spec *given,
                            const ls_spec *have, ls_error *err)
 {
@@ -394,11 +394,11 @@ static ls_status set_padding(struct target *t, size_t k, ls_tensor *padding,
     if (!scalar || (t->dtype != 0 && ls_tensor_dtype(padding) != t->dtype)) {
         lsi_text text = lsi_text_of(padding);
 
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT,
-                             scalar ? LS_KIND_TYPE : LS_KIND_VALUE,
-                             "padded_batch: component %zu is padded with %s; it takes a "
-                             "scalar of its own dtype",
-                             k, text.s);
+        return lsi_fail_kind(
+            err, LS_INVALID_ARGUMENT, scalar ? LS_KIND_TYPE : LS_KIND_VALUE,
+            "padded_batch: component %zu is padded with %s; it must be a "
+            "scalar of its own dtype",
+            k, text.s);
     }
     t->padding = ls_tensor_retain(padding);
     return LS_OK;
@@ -472,7 +472,7 @@ static const lsi_dataset_ops padded_ops = {.kind = "padded_batch",
                                            .rebuild = rebuild_padded,
                                            .destroy = destroy_padded};
 
-/* Completes a node whose targets are set, or failed to be. */
+/* Completes a node after its targets were set; `st`: whether that succeeded. */
 static ls_dataset *complete_padded(struct padded_node *node, ls_status st, ls_error *err)
 {
     ls_dataset *made = &node->base;

@@ -1,11 +1,12 @@
 /*
- * A map whose function runs on the input's threads. Workers read the input one at a time
- * and call the function side by side; results wait in a ring, in the order of the input.
- * A worker leaves when it finds nothing to do, and whoever makes room calls one in. The
- * consumer does an element itself if nobody has begun it, so it needs no worker at all.
+ * map whose function runs on the input's threads. Workers take turns reading the input
+ * and call the function in parallel; results wait in a circular queue, in the order of
+ * the input. A worker returns when it finds nothing to do, and a new one is submitted
+ * when the consumer makes room. The consumer maps an element itself if no worker has
+ * begun it, so it makes progress without any worker.
  *
- * The state that is saved is the input's position and the elements whose results were
- * not consumed yet: their calls are made again.
+ * The saved state is the input's position and the elements whose results were not
+ * consumed yet: after a restore the function is called for them again.
  */
 #include "data/input_threads.h"
 #include "data/map.h"
@@ -16,26 +17,26 @@ enum phase { WAITING, RUNNING, DONE };
 
 struct slot {
     enum phase phase;
-    uint64_t number;  // of its element
-    lsi_outcome from; // what the input gave
-    lsi_outcome to;   // what became of it
+    uint64_t number;  // index of its element
+    lsi_outcome from; // the element of the input
+    lsi_outcome to;   // the result of the function
 };
 
 struct parallel_map {
-    lsi_unary_iterator unary; // the input belongs to whoever set `reading`
+    lsi_unary_iterator unary; // its input is used by the thread that has set `reading`
     const lsi_map_node *node;
     lsi_mutex lock; // guards all below
     lsi_cond change;
     struct slot *slots;
-    struct slot **ring; // unordered: results that are done change places
+    struct slot **ring; // the queue; unordered: finished results move to its front
     size_t room, first, count;
     uint64_t number; // of the next element of the input
-    size_t limit;    // nobody reads on while as many wait
-    int calls;       // at once, at most
-    int workers;     // called in, begun or not
+    size_t limit;    // no element is read while so many are in the queue
+    int calls;       // at once, at most, by workers
+    int workers;     // submitted, begun or not
     int busy;        // calls and reads going on
     bool reading, ended, hold;
-    ls_context **contexts; // those not in use
+    ls_context **contexts; // contexts not in use
     size_t ncontexts;
 };
 
@@ -46,7 +47,7 @@ static struct slot *slot_at(struct parallel_map *m, size_t i)
 
 static void run_worker(void *arg);
 
-/* Calls a worker in, if there is work for one more. */
+/* Submits one more worker, if there is work for it. */
 static void submit_worker(struct parallel_map *m)
 {
     const bool room = m->count < m->limit && !m->ended && !m->reading;
@@ -57,7 +58,7 @@ static void submit_worker(struct parallel_map *m)
     }
 }
 
-/* The first that was restored and not begun. */
+/* The first element that waits for its call, after a restore. */
 static struct slot *first_waiting(struct parallel_map *m)
 {
     for (size_t i = 0; i < m->count; i++) {
@@ -68,7 +69,7 @@ static struct slot *first_waiting(struct parallel_map *m)
     return NULL;
 }
 
-/* Reads the next element into the ring; NULL: there is none, or it is a failure. */
+/* Reads the next element into the queue; NULL: the end, or a failure. */
 static struct slot *read_input(struct parallel_map *m)
 {
     struct slot *s = slot_at(m, m->count);
@@ -116,14 +117,14 @@ static void call_function(struct parallel_map *m, struct slot *s)
     s->to = lsi_outcome_of(st, made, &e);
     s->phase = DONE;
     if (c != NULL) {
-        m->contexts[m->ncontexts++] = c; // never more than there are calls at once
+        m->contexts[m->ncontexts++] = c; // never more than calls at once
     }
     lsi_cond_broadcast(&m->change);
 }
 
 /*
- * Calls the function for the element that waits, or for one more of the input. The lock
- * is held before and after; false: there was nothing to do.
+ * Calls the function for `waiting`, or, if that is NULL, for the next element of the
+ * input. The lock is held before and after; false: there was nothing to do.
  */
 static bool map_one(struct parallel_map *m, struct slot *waiting)
 {
@@ -134,7 +135,7 @@ static bool map_one(struct parallel_map *m, struct slot *waiting)
         waiting = read_input(m);
     }
     if (waiting != NULL) {
-        submit_worker(m); // somebody else can read on meanwhile
+        submit_worker(m); // another worker can read the next element meanwhile
         call_function(m, waiting);
     }
     return true;
@@ -152,7 +153,7 @@ static void run_worker(void *arg)
     lsi_mutex_unlock(&m->lock);
 }
 
-/* No call is going on and no worker is left; the lock is held. */
+/* Waits until no call is running and no worker is left. The lock is held. */
 static void stop_workers(struct parallel_map *m)
 {
     m->hold = true;
@@ -165,7 +166,7 @@ static void stop_workers(struct parallel_map *m)
     m->hold = false;
 }
 
-/* Brings a result that is done to the front: the first in order, or any. */
+/* Moves a finished result to the front: the first of the queue, or, unordered, any. */
 static bool bring_done_forward(struct parallel_map *m)
 {
     for (size_t i = 0; i < m->count; i++) {
@@ -194,13 +195,13 @@ static ls_status take_result(struct parallel_map *m, ls_value **out, ls_error *e
     lsi_outcome_clear(&s->from);
     m->first = (m->first + 1) % m->room;
     m->count--;
-    if (2 * m->count <= m->limit) { // a worker that came for each element would be dear
+    if (2 * m->count <= m->limit) { // not for each element: submitting costs time
         submit_worker(m);
     }
     return st;
 }
 
-/* Does what the consumer waits for, if nobody has begun it; false: somebody has. */
+/* Makes the call that the consumer waits for; false: a worker has begun it. */
 static bool help_workers(struct parallel_map *m)
 {
     if (m->count > 0) {
@@ -348,7 +349,7 @@ ls_status lsi_parallel_map_iterate(ls_dataset *d, lsi_iterator **out, ls_error *
         m->calls = LSI_MIN(m->calls, d->options.threads);
     }
     m->limit = 2 * (size_t)m->calls;
-    m->room = ROOM; // a state fits that was saved where there are more threads
+    m->room = ROOM; // enough for a state saved with more threads
     lsi_mutex_init(&m->lock);
     lsi_cond_init(&m->change);
     lsi_input_threads_use();

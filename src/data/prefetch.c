@@ -1,8 +1,8 @@
 /*
- * Reads ahead on a thread of the input. The producer runs until the buffer is full, then
- * gives its thread back; it is called again when half of the buffer is consumed. If the
- * buffer is empty and no producer has begun, the consumer reads by itself, so waiting
- * is only ever for somebody who is at work.
+ * prefetch: reads ahead on a thread of the input. The producer runs until the buffer is
+ * full and then returns its thread; it is submitted again when half of the buffer is
+ * consumed. If the buffer is empty and the producer has not begun, the consumer reads by
+ * itself, so it only waits for a producer that is running.
  */
 #include "data/input_threads.h"
 #include "data/user_function.h"
@@ -11,25 +11,25 @@ enum { CHOSEN = 4, FIRST_ROOM = 8 };
 
 struct prefetch_node {
     ls_dataset base;
-    int64_t buffer; // as it was asked for
+    int64_t buffer; // as the caller set it
 };
 
 struct prefetch {
-    lsi_unary_iterator unary; // the input belongs to whoever set `reading`
+    lsi_unary_iterator unary; // its input is used by the thread that has set `reading`
     lsi_mutex lock;           // guards all below
     lsi_cond change;
     lsi_outcome *ring;
     size_t room, first, count;
     size_t limit;
-    bool queued;  // the producer is called
-    bool reading; // somebody uses the input
-    bool waiting; // the consumer sleeps
+    bool queued;  // the producer is submitted
+    bool reading; // a thread uses the input
+    bool waiting; // the consumer waits
     bool ended, hold;
 };
 
 static bool grow_queue(struct prefetch *p)
 {
-    const size_t most = LSI_MAX(p->limit, p->count + 1); // a state may hold more
+    const size_t most = LSI_MAX(p->limit, p->count + 1); // a restored state may hold more
     const size_t room = LSI_MIN(LSI_MAX(FIRST_ROOM, 2 * p->room), most);
     lsi_outcome *ring = lsi_alloc(room, sizeof *ring);
 
@@ -52,7 +52,7 @@ static void put_outcome(struct prefetch *p, lsi_outcome item)
     p->count++;
 }
 
-/* The input's next, with the lock given up meanwhile. The end is noted. */
+/* The input's next element; the lock is released meanwhile. Sets `ended` at the end. */
 static ls_status read_input(struct prefetch *p, ls_value **out, ls_error *err)
 {
     ls_status st;
@@ -98,7 +98,7 @@ static void run_producer(void *arg)
         if (p->waiting) {
             lsi_cond_broadcast(&p->change);
         }
-        if (lsi_input_threads_backlog()) { // others want the thread: go on behind them
+        if (lsi_input_threads_backlog()) { // others wait for a thread: queue behind them
             submit_producer(p);
         }
     }
@@ -106,7 +106,7 @@ static void run_producer(void *arg)
     lsi_mutex_unlock(&p->lock);
 }
 
-/* Nobody reads and no producer is left; the lock is held. */
+/* Waits until no thread reads and no producer is submitted. The lock is held. */
 static void stop_producer(struct prefetch *p)
 {
     p->hold = true;

@@ -1,7 +1,7 @@
 /*
- * Batches of other sizes, which are taken in turn from a list (spec §7.3): the rows of
- * all batches in a line, cut anew. A size of 0 is an empty batch and asks the input for
- * nothing. Rows that lie in one batch of the input are given as a view of it.
+ * rebatch: the rows of all batches, cut into batches whose sizes are taken in turn from a
+ * list (spec §7.3). A size of 0 is an empty batch, for which the input is not read. A
+ * batch whose rows lie in one batch of the input is a view of it.
  */
 #include "data/data.h"
 
@@ -9,18 +9,18 @@ struct rebatch {
     ls_dataset base;
     int64_t *sizes;
     size_t n;
-    bool exact; // a short one at the end is left out
+    bool exact; // a last batch that is not full is left out
 };
 
 struct rebatch_iterator {
     lsi_unary_iterator unary;
-    size_t turn;     // in the list of sizes
-    ls_value *batch; // NULL: none at hand
+    size_t turn;     // index in the list of sizes
+    ls_value *batch; // NULL: the next one has to be read
     int64_t at, rows;
     bool over;
 };
 
-/* A batch that is being put together: one piece is a view, more are copied together. */
+/* A batch that is being put together: one piece is a view, several are copied. */
 struct gathered {
     ls_value *first;
     int64_t begin, end;
@@ -75,7 +75,7 @@ static ls_status refill_batch(struct rebatch_iterator *b, ls_error *err)
     return LS_OK;
 }
 
-/* Takes rows until there are `want` or the input is over. */
+/* Takes rows until there are `want` or the input has ended. */
 static ls_status gather_rows(struct rebatch_iterator *b, int64_t want, struct gathered *g,
                              ls_error *err)
 {
@@ -114,9 +114,9 @@ static ls_status finish_batch(struct gathered *g, ls_value **out, ls_error *err)
         return lsi_value_rows(g->first, g->begin, g->end, out, err);
     }
     st = lsi_batch_rows_take(g->rows, out, &why);
-    if (st == LS_INVALID_ARGUMENT) { // TensorFlow's code for rows it cannot glue
+    if (st == LS_INVALID_ARGUMENT) { // TensorFlow's code for rows that differ
         return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
-                        "rebatch: rows of different batches do not go together: %s",
+                        "rebatch: rows of different batches cannot be joined: %s",
                         why.message);
     }
     return st == LS_OK ? LS_OK : lsi_fail_again(err, &why);
@@ -238,7 +238,7 @@ static void destroy_rebatch(ls_dataset *d)
     lsi_free(((struct rebatch *)d)->sizes);
 }
 
-/* The size that every batch has: -1 if it is not known. */
+/* The size of every batch; -1 if it is not known or differs. */
 static int64_t size_known(const struct rebatch *node, const ls_dataset *input)
 {
     const int64_t size = node->sizes[0], rows = lsi_spec_rows(input->spec);

@@ -1,7 +1,8 @@
 /*
- * The input again and again: each pass is a new iterator of the input. A finite repeat
- * makes one iterator more than it uses, after its last pass, unless it stands directly on
- * a shuffle: TensorFlow does, and shuffles above count their iterators.
+ * repeat: the elements of the input again and again; each pass is a new iterator of the
+ * input. After its last pass a finite repeat makes one more iterator, which it does not
+ * use, unless its input is a shuffle: TensorFlow does so, and every iterator of a shuffle
+ * below advances its seeds.
  */
 #include "data/data.h"
 
@@ -9,19 +10,19 @@
 
 struct repeat {
     ls_dataset base;
-    int64_t count; // negative: for ever
-    bool spare;    // the iterator that is not used
-    bool shuffled; // it stands on a shuffle, with nothing but single passes between
+    int64_t count; // negative: without end
+    bool spare;    // makes the iterator that is not used
+    bool shuffled; // its input is a shuffle, perhaps below repeats of one pass
 };
 
 struct repeat_iterator {
     lsi_unary_iterator unary;
     int64_t pass;
-    bool fresh; // the pass has given nothing yet
-    bool over;  // the last input is kept: its position is part of this one
+    bool fresh; // the pass has returned nothing yet
+    bool over;  // after the last pass; its input is kept: its position is saved with ours
 };
 
-/* Ends the pass, perhaps the last. */
+/* Ends the pass and begins the next one, if there is one. */
 static ls_status next_pass(struct repeat_iterator *p, ls_error *err)
 {
     const struct repeat *node = (const struct repeat *)p->unary.base.dataset;
@@ -91,7 +92,7 @@ static ls_status restore_repeat(lsi_iterator *it, lsi_state_reader *r, ls_error 
     if (st != LS_OK) {
         return st;
     }
-    if ((int64_t)pass != p->pass) { // an input of that pass
+    if ((int64_t)pass != p->pass) { // makes an input of that pass
         lsi_iterator_close(p->unary.input);
         p->unary.input = NULL;
     }

@@ -1,14 +1,14 @@
 /*
- * Positions as bytes: numbers of eight bytes, lengths before what they count, little-
- * endian. What is read back may come from anywhere: every length is compared with what
- * is there before anything is allocated, and what does not fit is LS_DATA_LOSS.
+ * Writing and reading saved states. The bytes that are read may be damaged: every length
+ * is compared with the number of bytes left before anything is allocated, and a state
+ * that is not consistent fails with LS_DATA_LOSS.
  */
 #include "data/data.h"
 
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "elements are saved as they lie in memory");
+               "elements are saved in the byte order of memory");
 
 enum { DEEPEST = LS_VALUE_MAX_DEPTH };
 
@@ -252,7 +252,7 @@ ls_status lsi_state_read_failure(lsi_state_reader *r, ls_error *x, ls_error *err
     return st;
 }
 
-/* A name in the state as a string of C, to be freed. */
+/* A name, as a NUL-terminated string that the caller frees. */
 static ls_status read_name(lsi_state_reader *r, char **out, ls_error *err)
 {
     const void *text = NULL;
@@ -278,7 +278,7 @@ static ls_status read_strings(lsi_state_reader *r, const ls_shape *shape, ls_ten
     ls_status st = LS_OK;
 
     if (n > (r->size - r->at) / sizeof(uint64_t)) {
-        return lsi_state_damaged(err, "it has fewer strings than it says");
+        return lsi_state_damaged(err, "strings are missing");
     }
     strings = lsi_alloc(LSI_MAX(n, 1), sizeof *strings);
     if (strings == NULL) {
@@ -319,7 +319,7 @@ static ls_status read_shape(lsi_state_reader *r, ls_dtype *dtype, ls_shape *shap
     }
     *dtype = (ls_dtype)number;
     if (ls_dtype_size(*dtype) == 0 || !lsi_shape_bytes(shape, *dtype, &count, bytes)) {
-        return lsi_state_damaged(err, "a tensor of no dtype or shape");
+        return lsi_state_damaged(err, "a tensor has an invalid dtype or shape");
     }
     return LS_OK;
 }
@@ -352,7 +352,7 @@ static ls_status read_tensor(lsi_state_reader *r, ls_value **v, ls_error *err)
 
 static ls_status read_at(lsi_state_reader *r, int depth, ls_value **v, ls_error *err);
 
-/* Items of a structure, or the elements of a window: each takes eight bytes at least. */
+/* Items of a structure, or elements of a window: each takes at least eight bytes. */
 static ls_status read_many(lsi_state_reader *r, int depth, bool named, ls_value ***items,
                            char ***keys, size_t *n, ls_error *err)
 {
@@ -425,7 +425,7 @@ static ls_status read_items(lsi_state_reader *r, int depth, ls_value_kind kind,
             st = lsi_value_over(kind, items, n, v, err);
         }
         if (st == LS_INVALID_ARGUMENT) {
-            st = lsi_state_damaged(err, "a structure is not one");
+            st = lsi_state_damaged(err, "a structure is invalid");
         }
     }
     for (size_t i = 0; keys != NULL && i < n; i++) {
@@ -446,7 +446,7 @@ static ls_status read_at(lsi_state_reader *r, int depth, ls_value **v, ls_error 
         return st;
     }
     if (depth >= DEEPEST) {
-        return lsi_state_damaged(err, "an element is too deep");
+        return lsi_state_damaged(err, "an element is nested too deep");
     }
     switch (kind) {
     case LS_VALUE_TENSOR:
@@ -458,7 +458,7 @@ static ls_status read_at(lsi_state_reader *r, int depth, ls_value **v, ls_error 
     case LS_VALUE_DATASET:
         return read_items(r, depth, (ls_value_kind)kind, v, err);
     default:
-        return lsi_state_damaged(err, "an element of a kind there is not");
+        return lsi_state_damaged(err, "an element has an unknown kind");
     }
 }
 
@@ -478,7 +478,8 @@ ls_status lsi_state_read_element(lsi_state_reader *r, const ls_spec *spec, ls_va
     }
     if (lsi_spec_check(spec, read, NULL) != LS_OK) {
         ls_value_release(read);
-        return lsi_state_damaged(err, "an element is not one of this dataset");
+        return lsi_state_damaged(err,
+                                 "an element does not have the spec of this dataset");
     }
     *v = read;
     return LS_OK;

@@ -9,7 +9,7 @@
 #define MODULUS 2147483647 /* 2^31 - 1 */
 #define NO_GLOBAL_SEED 87654321
 
-/* What ls_dataset_set_seed() said on this thread, and the ops without a seed since. */
+/* What ls_dataset_set_seed() set on this thread. */
 static _Thread_local lsi_global_seed global_seed;
 
 lsi_global_seed lsi_global_seed_get(void)
@@ -39,7 +39,7 @@ static uint64_t reduce_seed(int64_t seed)
     return (uint64_t)(rest < 0 ? rest + MODULUS : rest);
 }
 
-/* SplitMix64: spreads what little the clock knows, where the system has no better. */
+/* SplitMix64: spreads the few random bits of the clock, used without /dev/urandom. */
 static uint64_t spread_bits(uint64_t x)
 {
     x += 0x9E3779B97F4A7C15u;
@@ -84,7 +84,7 @@ lsi_seeds lsi_seeds_of(const int64_t *op_seed)
         s.b = reduce_seed(*op_seed);
     }
     if (s.a == 0 && s.b == 0) {
-        s.b = MODULUS; // TensorFlow takes two zeros for "no seed"
+        s.b = MODULUS; // two zeros mean "no seed" in TensorFlow
     }
     return s;
 }
@@ -126,7 +126,7 @@ void lsi_draws_skip(lsi_draws *g, uint64_t n)
     }
     n -= left;
     g->used = 4;
-    uint64_t carry = n / 4; // whole blocks are only counted
+    uint64_t carry = n / 4; // whole blocks are skipped in the counter
     for (int i = 0; i < 4 && carry > 0; i++) {
         carry += g->counter.w[i];
         g->counter.w[i] = (uint32_t)carry;

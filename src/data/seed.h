@@ -7,8 +7,8 @@ typedef struct lsi_seeds {
     uint64_t a, b;
 } lsi_seeds;
 
-/* The pair that TensorFlow makes of an operator's seed (NULL: none) and the global seed of
- * this thread. *drawn: neither was set, and the pair is random. */
+/* The pair that TensorFlow makes of an operator's seed (NULL: none) and the global seed
+ * of this thread. *drawn: neither was set, and the pair is random. */
 lsi_seeds lsi_seeds_of(const int64_t *op_seed);
 lsi_seeds lsi_seeds_drawn(const int64_t *op_seed, bool *drawn);
 

@@ -1,7 +1,7 @@
 /*
- * Every n-th element, beginning with the i-th. The kind that distribution inserts demands
- * that there are n of them: a worker that got the first of its own looks whether the
- * others will get one too.
+ * shard: every n-th element, beginning with the i-th. The shards that distributing a
+ * dataset inserts require at least n elements: after its first element such a shard reads
+ * on until element n, to make sure that every worker gets one.
  */
 #include "data/data.h"
 
@@ -15,10 +15,10 @@ struct shard {
 
 struct shard_iterator {
     lsi_unary_iterator unary;
-    int64_t at; // elements of the input that went by
+    int64_t at; // elements read from the input
 };
 
-/* Passes over `n` elements; before a failure they do not count, as in TensorFlow. */
+/* Passes over `n` elements; if it fails, none of them is counted, as in TensorFlow. */
 static ls_status pass_elements(struct shard_iterator *s, int64_t n, ls_error *err)
 {
     int64_t skipped = 0;
@@ -31,8 +31,8 @@ static ls_status pass_elements(struct shard_iterator *s, int64_t n, ls_error *er
     return st;
 }
 
-/* How many elements stand before the next one of this shard. Every number on the way lies
- * between -shards and shards, so that any number of shards can be counted. */
+/* How many elements come before the next one of this shard. All intermediate results lie
+ * between -shards and shards: no overflow. */
 static int64_t count_ahead(const struct shard *node, int64_t at)
 {
     const int64_t off = node->index - at % node->shards;
@@ -151,8 +151,8 @@ static ls_dataset *build_shard(ls_dataset *d, int64_t shards, int64_t index,
     if (shards != LS_SHARD_HINT && (shards <= 0 || index < 0 || index >= shards)) {
         return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
                                 "shard: index %lld of %lld shards; there must be at "
-                                "least one shard, and the index lies from 0 to one less "
-                                "than their number",
+                                "least one shard, and the index must be 0 or more and "
+                                "less than their number",
                                 (long long)index, (long long)shards);
     }
     node->shards = shards;
@@ -161,7 +161,7 @@ static ls_dataset *build_shard(ls_dataset *d, int64_t shards, int64_t index,
     lsi_dataset_mix_parameter(made, (uint64_t)shards);
     lsi_dataset_mix_parameter(made, (uint64_t)index);
     if (shards != LS_SHARD_HINT) {
-        made->share = 31 * made->share + (uint64_t)index; // the first: as if not cut
+        made->share = 31 * made->share + (uint64_t)index; // index 0: as without a shard
         n = d->cardinality < 0
                 ? d->cardinality
                 : d->cardinality / shards + (index < d->cardinality % shards);

@@ -1,29 +1,29 @@
 /*
- * A buffer that elements leave at random (spec §5.2, bit for bit): filled up to its size,
- * then a drawn one is given, the first takes its place, and the next call fills again.
- * The pair of seeds of a pass comes from the dataset, which all its iterators draw from
- * in turn, so that every pass has another order.
+ * shuffle (spec §5.2, bit for bit): each call fills the buffer up to its size, returns an
+ * element drawn at random and moves the first element to its place. The node has a
+ * generator from which each new iterator draws its pair of seeds, so that every pass has
+ * another order.
  */
 #include "data/shuffle_buffer.h"
 
 struct shuffle {
     ls_dataset base;
     int64_t buffer; // -2: the whole input
-    bool same;      // every pass in the same order
-    bool chosen;    // the pair was given, not made up
+    bool same;      // every pass has the same order
+    bool chosen;    // the pair was given, not random
     lsi_mutex lock; // guards the rest
     lsi_seeds pair;
-    lsi_draws passes; // gives a pass its pair
+    lsi_draws passes; // draws the pair of each pass
 };
 
 struct shuffle_iterator {
     lsi_unary_iterator
-        unary; // its position is part of this one, so it stays when it is over
+        unary; // its input is kept at the end: its position is saved with ours
     lsi_seeds pair;
     lsi_draws draw;
     lsi_shuffle_buffer buffer;
     lsi_shuffle_entry
-        drawn[LSI_SHUFFLE_AT_ONCE]; // not on the stack: it is for many iterators
+        drawn[LSI_SHUFFLE_AT_ONCE]; // not on the stack, which nested iterators share
 };
 
 static lsi_seeds next_pair(struct shuffle *node)
@@ -49,7 +49,7 @@ static ls_status next_shuffled(lsi_iterator *it, ls_value **out, ls_error *err)
     return st == LS_OK ? lsi_shuffle_buffer_element(&s->buffer, drawn, out, err) : st;
 }
 
-/* Some draws at once, as far as they come. */
+/* Draws `want` elements, strings all at once, and adds them to the rows. */
 static ls_status fill_some(struct shuffle_iterator *s, lsi_batch_rows *rows, int64_t want,
                            int64_t *got, ls_error *err)
 {
@@ -65,7 +65,7 @@ static ls_status fill_some(struct shuffle_iterator *s, lsi_batch_rows *rows, int
         added = lsi_shuffle_buffer_add(&s->buffer, drawn, n, rows, err);
         *got += added == LS_OK ? (int64_t)n : 0;
     }
-    return added == LS_OK ? st : added; // which is told then
+    return added == LS_OK ? st : added; // of two failures that of adding
 }
 
 static ls_status fill_shuffled(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
@@ -146,7 +146,7 @@ static ls_status restore_shuffle(lsi_iterator *it, lsi_state_reader *r, ls_error
     if (st == LS_OK) {
         st = lsi_iterator_restore(s->unary.input, r, err);
     }
-    if (st == LS_OK) { // the next pass of the dataset goes on from there, too
+    if (st == LS_OK) { // so that the next pass draws the next pair
         lsi_mutex_lock(&node->lock);
         node->pair = pair;
         node->passes = passes;

@@ -1,8 +1,8 @@
 /*
- * The buffer of a shuffle. Elements that are one string each, the records of files, are
- * held as strings in slots of a pool (string_pool.h), and arrive many at a time: a draw moves
- * sixteen bytes and makes nothing. What arrives at once is what the draws at hand need,
- * so that the input is never further than if each draw had asked for its own.
+ * The buffer of a shuffle. Elements that are one string each, such as records of files,
+ * are held as strings in slots of a pool (string_pool.h) and are read many at a time: a
+ * draw moves sixteen bytes and allocates nothing. No more are read at once than the
+ * pending draws need, so that the input's position is the same as with one read per draw.
  */
 #include "data/shuffle_buffer.h"
 
@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-enum { AT_ONCE = 1024 }; // strings asked for in one call
+enum { AT_ONCE = 1024 }; // strings read by one call
 
-/* Room for `n` more behind the last. */
+/* Makes room for `n` more entries at the end. */
 static bool make_entry_room(lsi_shuffle_buffer *b, size_t n)
 {
     const size_t used = b->live + b->ahead;
@@ -20,7 +20,8 @@ static bool make_entry_room(lsi_shuffle_buffer *b, size_t n)
     if (b->first + used + n <= b->room) {
         return true;
     }
-    if (b->first > b->room / 2 && used + n <= b->room) { // the front is free: move up
+    if (b->first > b->room / 2 &&
+        used + n <= b->room) { // the front is free: move the entries there
         memmove(b->held, b->held + b->first, used * sizeof *b->held);
         b->first = 0;
         return true;
@@ -63,13 +64,13 @@ static ls_status receive_strings(lsi_string_sink *self, const ls_string *strings
     return LS_OK;
 }
 
-/* Asks the input for `n` strings; the end and a failure are noted. */
+/* Reads `n` strings; the end and a failure are kept in `over` and `late`. */
 static void read_strings(lsi_shuffle_buffer *b, int64_t n)
 {
     int64_t got = 0;
     const ls_status st = lsi_iterator_fill(b->input, b->arriving, n, &got, &b->late);
 
-    b->late.code = LS_OK; // an end may have said something, too
+    b->late.code = LS_OK; // at the end, fill() may have set it
     if (lsi_batch_rows_finish(b->arriving, &b->late) == LS_OK) {
         b->over = st == LS_OUT_OF_RANGE;
         b->late.code = b->over ? LS_OK : st;
@@ -77,12 +78,12 @@ static void read_strings(lsi_shuffle_buffer *b, int64_t n)
     lsi_string_pool_fence();
 }
 
-/* Asks for what the next `draws` draws need. */
+/* Reads what the next `draws` draws need. */
 static void read_for_draws(lsi_shuffle_buffer *b, int64_t draws)
 {
     while (!b->over && b->late.code == LS_OK) {
         const int64_t have = (int64_t)(b->live + b->ahead);
-        // a buffer may be as large as can be counted: `have` goes away first
+        // size may be INT64_MAX: subtract before adding
         const int64_t need = b->size < 0                ? AT_ONCE
                              : b->size - have > AT_ONCE ? AT_ONCE
                                                         : b->size - have + draws - 1;
@@ -115,7 +116,7 @@ static ls_status read_element(lsi_shuffle_buffer *b, lsi_shuffle_entry *to, ls_e
     return st;
 }
 
-/* Strings come in that were asked for; whether there are as many as there should be. */
+/* Moves strings from `ahead` into the buffer; true: it is as full as it should be. */
 static bool admit_string(lsi_shuffle_buffer *b)
 {
     const size_t free = b->size < 0 ? b->ahead : (size_t)b->size - b->live;
@@ -126,7 +127,7 @@ static bool admit_string(lsi_shuffle_buffer *b)
     return b->over || (b->size >= 0 && n == free);
 }
 
-/* What came in the place of strings that are missing. */
+/* Returns the failure that was read instead of a string, once. */
 static ls_status take_late_failure(lsi_shuffle_buffer *b, ls_error *err)
 {
     const ls_status st = lsi_fail_again(err, &b->late);
@@ -157,7 +158,7 @@ static ls_status fill_up(lsi_shuffle_buffer *b, ls_error *err)
     return st;
 }
 
-/* Draws a place; its tenant and the first are to change places, and the first to go. */
+/* Draws an index; the caller swaps this entry with the first and removes the first. */
 static size_t draw_place(lsi_shuffle_buffer *b, lsi_draws *g)
 {
     const uint32_t x = lsi_draws_next(g);
@@ -191,8 +192,8 @@ size_t lsi_shuffle_buffer_draw_strings(lsi_shuffle_buffer *b, lsi_draws *g, size
     }
     read_for_draws(b, (int64_t)want);
     first = b->first;
-    for (; n < want && admit_string(b) && b->live > 0;
-         n++) { // so that none waits for memory
+    // All entries are prefetched first, so that the second loop does not wait for memory.
+    for (; n < want && admit_string(b) && b->live > 0; n++) {
         places[n] = draw_place(b, g);
         __builtin_prefetch(&b->held[places[n]], 1);
     }
@@ -205,7 +206,7 @@ size_t lsi_shuffle_buffer_draw_strings(lsi_shuffle_buffer *b, lsi_draws *g, size
 
 /* ---- what was drawn ---- */
 
-/* Strings with the one who owns them from now on. */
+/* Makes an owner for strings that leave the buffer. */
 static ls_status give_owner(lsi_shuffle_buffer *b, const ls_string *strings, size_t n,
                             lsi_buffer **owner, ls_error *err)
 {
@@ -249,7 +250,7 @@ ls_status lsi_shuffle_buffer_element(lsi_shuffle_buffer *b, lsi_shuffle_entry dr
     return LS_OK;
 }
 
-/* Straight from the input's memory into the batch, where it lies in memory. */
+/* Elements of an input in memory are copied from there into the batch. */
 static ls_status add_one(lsi_shuffle_buffer *b, lsi_shuffle_entry drawn,
                          lsi_batch_rows *rows, ls_error *err)
 {
@@ -349,7 +350,7 @@ void lsi_shuffle_buffer_close(lsi_shuffle_buffer *b)
     lsi_free(b->places);
 }
 
-/* ---- saving: strings as the elements that they are ---- */
+/* ---- saving; strings are saved as elements ---- */
 
 static void write_string(lsi_state_writer *w, ls_string s)
 {
@@ -387,7 +388,7 @@ void lsi_shuffle_buffer_save(const lsi_shuffle_buffer *b, lsi_state_writer *w)
     lsi_state_write_bool(w, b->over);
 }
 
-/* A number is one of the input's: it can be asked for whatever it says. */
+/* A number is an index into the input, and is checked before it is used. */
 static ls_status read_one(lsi_shuffle_buffer *b, lsi_state_reader *r, ls_error *err)
 {
     const ls_dataset *d = b->input->dataset;
@@ -452,7 +453,7 @@ ls_status lsi_shuffle_buffer_restore(lsi_shuffle_buffer *b, lsi_state_reader *r,
     }
     if (st == LS_OK && b->kind == LSI_SHUFFLE_NUMBERS &&
         b->taken > b->input->dataset->cardinality) {
-        st = lsi_state_damaged(err, "more was shuffled than there is");
+        st = lsi_state_damaged(err, "more elements were shuffled than there are");
     }
     return st == LS_OK ? lsi_state_read_bool(r, &b->over, err) : st;
 }

@@ -1,9 +1,9 @@
-/* Sources in memory: numbers of a range, one element, rows of tensors, kept elements. */
+/* Sources in memory: range, one element, rows of tensors, elements of a window. */
 #include "data/data.h"
 
 #include <string.h>
 
-/* All of them count: element i of n. */
+/* The iterator of all of them: element i of n. */
 struct counter {
     lsi_iterator base;
     int64_t at;
@@ -83,7 +83,7 @@ struct range {
     int64_t begin, step;
 };
 
-/* Wraps around where the last step would leave int64: such a number is never asked. */
+/* May wrap around for i == n, which is never used. */
 static int64_t number_at(const struct range *r, int64_t i)
 {
     return (int64_t)((uint64_t)r->begin + (uint64_t)i * (uint64_t)r->step);
@@ -167,8 +167,8 @@ ls_dataset *ls_dataset_range(int64_t begin, int64_t end, int64_t step)
 struct memory {
     ls_dataset base;
     ls_value *value;         // the element, or the tensors whose rows are elements
-    const ls_value **leaves; // of the tensors; NULL: some are sparse
-    lsi_load_fn load;        // reads `value` when it is first needed; NULL: it is there
+    const ls_value **leaves; // of `value`; NULL: some are sparse
+    lsi_load_fn load;        // reads `value` when it is first needed; NULL: it is set
     char *path;              // of the file that it reads
     lsi_mutex lock;          // guards `value` and `leaves` until they are loaded
 };
@@ -214,7 +214,7 @@ static ls_status slice_element(const ls_dataset *d, int64_t i, ls_value **out,
     return lsi_value_row(((const struct memory *)d)->value, i, out, err);
 }
 
-/* Rows that follow each other lie behind each other: one copy a leaf. */
+/* Consecutive rows are contiguous: one copy per leaf. */
 static ls_status slice_rows(const ls_dataset *d, int64_t i, int64_t n,
                             lsi_batch_rows *rows, ls_error *err)
 {
@@ -238,7 +238,7 @@ static ls_status slice_rows(const ls_dataset *d, int64_t i, int64_t n,
     return st;
 }
 
-/* A node that holds `value`, as an element; NULL or failed. */
+/* A node that holds `value` as an element; it may be NULL or failed. */
 static ls_dataset *new_memory_node(const lsi_dataset_ops *ops, ls_value *value)
 {
     ls_dataset *made = lsi_dataset_new(ops, sizeof(struct memory), NULL, 0);
@@ -287,7 +287,7 @@ static ls_status find_leaves(struct memory *m, const ls_spec *spec, ls_error *er
         const ls_tensor *t = ls_value_as_tensor(m->leaves[i]);
 
         if (t == NULL || (ls_tensor_dtype(t) == LS_STRING && t->buffer == NULL)) {
-            lsi_free(m->leaves); // a row at a time, then
+            lsi_free(m->leaves); // rows are read one at a time
             m->leaves = NULL;
             break;
         }
@@ -327,7 +327,7 @@ ls_dataset *ls_dataset_slices(ls_value *tensors)
 
 /* ---- rows of a tensor that is read when it is needed ---- */
 
-/* The file may have become another one since its header was read. */
+/* The file may have changed since its header was read. */
 static ls_status check_loaded(const struct memory *m, const ls_value *v, ls_error *err)
 {
     ls_spec *whole = NULL, *row = NULL;
@@ -411,7 +411,7 @@ ls_dataset *lsi_dataset_slices_later(const char *path, lsi_load_fn fn,
     return lsi_dataset_done(made, st, row, ls_spec_dim(whole, 0), &err);
 }
 
-/* ---- kept elements: what a window is ---- */
+/* ---- elements of a window ---- */
 
 struct kept {
     ls_dataset base;

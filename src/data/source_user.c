@@ -1,4 +1,4 @@
-/* A source of the user's: functions that make elements, a state an iterator. */
+/* source: elements made by functions of the user, with a state per iterator. */
 #include "data/data.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static ls_status next_source(lsi_iterator *it, ls_value **out, ls_error *err)
     }
     if (given == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
-                             "source: next_source() said LS_OK and gave no element");
+                             "source: next() returned LS_OK and no element");
     }
     st = lsi_element_of(given, true, &element, err);
     ls_value_release(given);
@@ -59,7 +59,7 @@ static ls_status save_source(lsi_iterator *it, lsi_state_writer *w, ls_error *er
     return LS_OK;
 }
 
-/* Nothing was saved: it begins where it is. */
+/* Nothing was saved: the source stays where it is. */
 static ls_status restore_source(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     (void)it;

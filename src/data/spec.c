@@ -1,4 +1,4 @@
-/* What elements look like: dtypes, shapes with unknown parts, tuples and dicts. */
+/* Specs of elements: dtypes, shapes with unknown sizes, tuples and dicts; as text. */
 #include "data/spec.h"
 
 #include <stdio.h>
@@ -89,7 +89,7 @@ bool lsi_spec_is_unknown(const ls_spec *s)
     return s->kind == LS_SPEC_TENSOR && s->dtype == (ls_dtype)0;
 }
 
-/* A structure over children that are retained; NULL: failed, and `err` says why. */
+/* A tuple or dict over children, which are retained; NULL: failed, with *st and `err`. */
 static ls_spec *spec_over(ls_spec_kind kind, ls_spec *const *items, size_t n,
                           ls_status *st, ls_error *err)
 {
@@ -124,7 +124,7 @@ static ls_spec *spec_over(ls_spec_kind kind, ls_spec *const *items, size_t n,
     return s;
 }
 
-/* Hands a spec over, or says that there is no place for it. */
+/* Stores a spec in *out, or releases it and fails. */
 static ls_status give_spec(ls_spec *s, ls_status st, ls_spec **out, ls_error *err)
 {
     if (st == LS_OK && out != NULL) {
@@ -153,7 +153,7 @@ ls_status ls_spec_tuple(ls_spec *const *items, size_t n, ls_spec **out, ls_error
     return give_spec(s, st, out, err);
 }
 
-/* Puts item i in its place among those before it, which are in order. */
+/* Moves item i to its place among the items before it, which are sorted by key. */
 static ls_status insert_key(ls_spec *s, size_t i, ls_error *err)
 {
     for (size_t at = i; at > 0; at--) {
@@ -163,7 +163,7 @@ static ls_status insert_key(ls_spec *s, size_t i, ls_error *err)
 
         if (order == 0) {
             return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                                 "spec: the key '%.200s' is there twice", key);
+                                 "spec: the key '%.200s' occurs twice", key);
         }
         if (order < 0) {
             break;

@@ -31,8 +31,8 @@ bool lsi_spec_is_unknown(const ls_spec *s);
 /* The spec that a value has. */
 ls_status lsi_spec_of(const ls_value *v, ls_spec **out, ls_error *err);
 
-/* Every leaf with a new axis 0 of size n (-1: unknown), and every leaf without its axis 0,
- * where a scalar leaf fails with LS_INVALID_ARGUMENT. */
+/* Every leaf with a new axis 0 of size n (-1: unknown), and every leaf without its axis
+ * 0, where a scalar leaf fails with LS_INVALID_ARGUMENT. */
 ls_status lsi_spec_batch(const ls_spec *s, int64_t n, ls_spec **out, ls_error *err);
 ls_status lsi_spec_unbatch(const ls_spec *s, ls_spec **out, ls_error *err);
 

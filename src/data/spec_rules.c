@@ -1,4 +1,4 @@
-/* What operators do to specs, and how specs and values go together. */
+/* The rules that operators apply to specs, leaves of specs, and specs against values. */
 #include "data/data.h"
 #include "data/sparse.h"
 
@@ -150,7 +150,7 @@ static ls_status fail_different(const ls_spec *a, const ls_spec *b, ls_error *er
     (void)ls_spec_text(a, one, sizeof one);
     (void)ls_spec_text(b, other, sizeof other);
     return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
-                         "elements of %s and of %s do not go together", one, other);
+                         "elements of %s and of %s cannot be combined", one, other);
 }
 
 static ls_status common_leaf(const ls_spec *a, const ls_spec *b, ls_spec **out,
@@ -273,7 +273,7 @@ static ls_status spec_of_sparse(const ls_value *v, ls_spec **out, ls_error *err)
     const int64_t rank = ls_tensor_count(shape);
 
     for (int i = 0; i < LS_MAX_DIMS; i++) {
-        dims[i] = -1; // sizes go from element to element
+        dims[i] = -1; // sizes may differ between elements
     }
     return ls_spec_sparse(ls_tensor_dtype(ls_value_as_tensor(ls_value_find(v, "values"))),
                           rank <= LS_MAX_DIMS ? (int)rank : -1, dims, out, err);
@@ -409,7 +409,7 @@ ls_status lsi_spec_check(const ls_spec *s, const ls_value *v, ls_error *err)
     return fits_spec(s, v) ? LS_OK : fail_misfit(s, v, err);
 }
 
-/* Appends the leaves of `v`; false: another structure. */
+/* Appends the leaves of `v`; false: its structure differs from the spec's. */
 static bool collect_leaves(const ls_spec *s, const ls_value *v, const ls_value ***at)
 {
     bool ok = v != NULL;

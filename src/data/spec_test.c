@@ -57,7 +57,7 @@ LST_TEST(a_spec_that_cannot_be_is_refused)
     LST_FAILS(ls_spec_tensor(LS_I32, 1, NULL, &s, &err), LS_INVALID_ARGUMENT, err,
               "dims");
     LST_FAILS(ls_spec_dict((const char *[]){"a", "a"}, twice, 2, &s, &err),
-              LS_INVALID_ARGUMENT, err, "'a' is there twice");
+              LS_INVALID_ARGUMENT, err, "'a' occurs twice");
     LST_FAILS(ls_spec_tuple(hole, 2, &s, &err), LS_INVALID_ARGUMENT, err, "item 1");
     LST_FAILS(ls_spec_tuple(twice, 2, NULL, &err), LS_INVALID_ARGUMENT, err, "out");
     ls_spec_release(item);

@@ -1,8 +1,8 @@
 /*
- * Slots of one size come from chunks, which are cut for one size at a time. What is free
- * is noted beside a chunk, never in it: the bytes of a slot are touched by those only who
- * write and read them, for they are far from any cache by then. A chunk that is empty
- * goes back to the device, so that strings of other sizes can have its memory.
+ * A pool of memory for strings. Slots come from chunks; all slots of a chunk have one
+ * size. The list of free slots is kept outside of the chunk, so that managing slots does
+ * not load their bytes, which are in no cache by then. An empty chunk is freed, so that
+ * strings of other sizes can use its memory.
  */
 #include "data/string_pool.h"
 
@@ -13,25 +13,25 @@
 
 enum {
     UNIT = 64,
-    SIZES = 48, // of slots: four to a doubling, as in device/pool.c
+    SIZES = 48, // size classes: four per power of two, as in device/pool.c
     SMALLEST_CHUNK = 64 << 10,
-    LARGEST_CHUNK = (2 << 20) - 128, // a large page, with what stands before a block
+    LARGEST_CHUNK = (2 << 20) - 128, // with the allocator's header, a large page
     LARGEST_SLOT = 256 << 10,        // longer strings have a chunk of their own
     MANY_BYTES = 1 << 20,            // more than the caches of a core hold
 };
 
 struct chunk {
-    struct chunk *next, **link; // of those of its size that have free slots
-    bool listed;                // among them
+    struct chunk *next, **link; // list of chunks of its size with free slots
+    bool listed;                // it is in that list
     char *bytes;
-    size_t slot;      // bytes of each
-    uint64_t inverse; // of its units, times 2^32 and rounded up: saves a division
-    uint32_t size;    // index of that; SIZES: a single string's
+    size_t slot;      // bytes of a slot
+    uint64_t inverse; // 2^32 / units of a slot, rounded up: replaces a division
+    uint32_t size;    // size class; SIZES: one string of its own
     uint32_t n, free; // slots, and how many of them are free
-    uint32_t stack[]; // the free ones, the last one given back on top
+    uint32_t stack[]; // indices of the free ones; the last one freed is on top
 };
 
-/* Chunks by address, for who is given a string back and looks for its chunk. */
+/* Chunks by address, to find the chunk of a string that is freed. */
 struct place {
     const char *bytes;
     struct chunk *chunk;
@@ -91,7 +91,7 @@ void lsi_string_pool_release(lsi_string_pool *s)
 
 /* ---- chunks; the lock is held ---- */
 
-/* The size of slot for `len` bytes: 1, 2, .. 8, 10, 12, 14, 16, 20, .. units. */
+/* The slot size for `len` bytes: 1, 2, .. 8, 10, 12, 14, 16, 20, .. units. */
 static uint32_t size_class(size_t len, size_t *slot)
 {
     size_t units = LSI_MAX((len + UNIT - 1) / UNIT, 1);
@@ -131,8 +131,8 @@ static void unlist_chunk(struct chunk *c)
 }
 
 /*
- * How many chunks begin at or below `p`. Strings come back in no order at all, so the
- * steps of the search do not depend on what it finds: there is nothing to guess wrong.
+ * How many chunks begin at or below `p`. Strings are freed in random order, so a branch
+ * would often be predicted wrongly: the search has none that depends on the data.
  */
 static size_t count_below(const lsi_string_pool *s, const char *p)
 {
@@ -140,7 +140,7 @@ static size_t count_below(const lsi_string_pool *s, const char *p)
 
     for (size_t left = s->n; left > 0;) {
         const size_t half = (left + 1) / 2;
-        const size_t all = 0 - (size_t)(at[half - 1].bytes <= p); // bits: or none
+        const size_t all = 0 - (size_t)(at[half - 1].bytes <= p); // all bits set, or none
 
         at += half & all;
         left -= half;
@@ -182,7 +182,7 @@ static void remove_chunk(lsi_string_pool *s, struct chunk *c)
     destroy_chunk(s, c);
 }
 
-/* A new chunk is as large as all others together, within bounds. */
+/* A new chunk is as large as all others together, within limits. */
 static uint32_t slots_of(const lsi_string_pool *s, uint32_t size, size_t slot)
 {
     size_t bytes = LSI_MAX(lsi_string_pool_bytes(s), (size_t)SMALLEST_CHUNK);
@@ -243,7 +243,7 @@ static char *take_slot(lsi_string_pool *s, size_t len)
     return c->bytes + c->stack[c->free] * c->slot;
 }
 
-/* An empty chunk may go; the last one of its size that has free slots stays. */
+/* An empty chunk is freed, but not the last one of its size that has free slots. */
 static bool may_free_chunk(const lsi_string_pool *s, const struct chunk *c)
 {
     if (c->free < c->n || c->size == SIZES) {
@@ -270,8 +270,8 @@ static void give_slot(lsi_string_pool *s, struct chunk *c, const char *p)
 /* ---- copying ---- */
 
 /*
- * Past the caches: what is written is not looked at before all the rest of the pool was,
- * and reading its old contents first would take longer than writing.
+ * Stores that bypass the caches: the bytes are not read again soon, and a normal store
+ * would first load the old contents of the cache line.
  */
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -320,7 +320,7 @@ void lsi_string_pool_copy(const lsi_string_pool *s, char *slot, ls_string *strin
     string->ptr = slot;
 }
 
-/* ---- for all ---- */
+/* ---- slots of several strings ---- */
 
 bool lsi_string_pool_alloc(lsi_string_pool *s, const ls_string *strings, size_t n,
                            char **slots)
@@ -350,8 +350,8 @@ void lsi_string_pool_free(lsi_string_pool *s, char *const *slots, size_t n)
     lsi_mutex_unlock(&s->lock);
 }
 
-/* First all searches, which the CPU then does side by side. A chunk that one of them
- * found stays: it is not empty before that string is back. */
+/* All searches come first, so that the CPU overlaps their cache misses. A chunk that was
+ * found stays: it is not empty as long as that string is in it. */
 void lsi_string_pool_free_strings(lsi_string_pool *s, const ls_string *strings, size_t n)
 {
     lsi_mutex_lock(&s->lock);

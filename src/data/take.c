@@ -1,4 +1,4 @@
-/* The first elements, and all but the first. */
+/* take and skip: the first n elements, and all but the first n. */
 #include "data/data.h"
 
 struct part {
@@ -8,7 +8,7 @@ struct part {
 
 struct part_iterator {
     lsi_unary_iterator unary;
-    int64_t at; // elements that went by
+    int64_t at; // elements so far
 };
 
 static int64_t limit_of(const lsi_iterator *it)
@@ -42,7 +42,7 @@ static ls_status iterate_input(ls_dataset *d, lsi_iterator **out, ls_error *err)
     return lsi_dataset_iterate(d->inputs[0], out, err);
 }
 
-/* ---- nothing: take(0) and skip(-1) never look at their input ---- */
+/* ---- no elements: take(0) and skip(-1) never read their input ---- */
 
 static ls_status next_of_nothing(lsi_iterator *it, ls_value **out, ls_error *err)
 {
@@ -136,7 +136,7 @@ static ls_status iterate_take(ls_dataset *d, lsi_iterator **out, ls_error *err)
 
 /* ---- skip ---- */
 
-/* After a failure it begins to count anew, as TensorFlow does. */
+/* After a failure it skips all n again, as TensorFlow does. */
 static ls_status next_of_skip(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct part_iterator *p = (struct part_iterator *)it;

@@ -1,13 +1,13 @@
-/* Rows of batches as elements. */
+/* unbatch: the rows of batches as elements. */
 #include "data/data.h"
 
 struct unbatch_iterator {
     lsi_unary_iterator unary;
-    ls_value *batch; // NULL: none at hand
+    ls_value *batch; // NULL: the next one has to be read
     int64_t at, rows;
 };
 
-/* Makes sure that there is a row. A batch whose components differ is passed over. */
+/* Reads a batch if no row is left. One whose components differ in size is dropped. */
 static ls_status refill_batch(struct unbatch_iterator *u, ls_error *err)
 {
     while (u->batch == NULL || u->at == u->rows) {
@@ -140,7 +140,7 @@ static ls_dataset *rebuild_unbatch(const ls_dataset *d, ls_dataset *const *input
     return ls_dataset_unbatch(ls_dataset_retain(inputs[0]));
 }
 
-/* By the first component whose rows are known. */
+/* The cardinality, from the first component with a known number of rows. */
 static int64_t unbatched_size(const ls_dataset *d)
 {
     int64_t rows = -1, product = 0;

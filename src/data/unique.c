@@ -1,6 +1,6 @@
 /*
- * The first of equal elements: those seen so far are kept, in their order, with an open
- * hash table over them.
+ * unique: the first of equal elements. All elements seen are kept, in their order, with
+ * an open hash table over them.
  */
 #include "base/hash.h"
 #include "data/data.h"
@@ -11,8 +11,8 @@ struct unique {
     lsi_unary_iterator unary;
     ls_value **seen;
     size_t count, room;
-    size_t *table; // of `size` places: 1 + the number of an element; 0: free
-    size_t size;   // a power of two, more than twice as many as elements
+    size_t *table; // of `size` places: 1 + the index of an element; 0: free
+    size_t size;   // a power of two, more than twice the number of elements
 };
 
 static uint64_t hash_of(const ls_tensor *t)
@@ -88,7 +88,7 @@ static ls_status make_table_room(struct unique *u, ls_error *err)
     return LS_OK;
 }
 
-/* Notes an element, which is retained if it is new. */
+/* Adds an element, which is retained, if it is new. */
 static ls_status note_element(struct unique *u, ls_value *element, bool *fresh,
                               ls_error *err)
 {
@@ -132,8 +132,8 @@ static ls_status next_unique(lsi_iterator *it, ls_value **out, ls_error *err)
     for (;;) {
         ls_value *element = NULL;
         bool fresh = false;
-        ls_status st =
-            make_table_room(u, err); // before an element that would be lost is taken
+        ls_status st = make_table_room(
+            u, err); // before an element is read, which would be lost otherwise
 
         if (st == LS_OK) {
             st = lsi_iterator_next(u->unary.input, &element, err);

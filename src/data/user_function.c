@@ -1,3 +1,4 @@
+/* Calls of user functions, and their outcomes: taken, cleared, saved and restored. */
 #include "data/user_function.h"
 
 #include <string.h>
@@ -21,8 +22,8 @@ ls_status lsi_user_function_call(const lsi_iterator *it, uint64_t number, ls_con
     st = ls_context_status(*c, &e);
     if (st == LS_OK && result == NULL) {
         st = lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                           "%s: the function gave neither an element nor a failure; it "
-                           "returns NULL only after ls_context_fail()",
+                           "%s: the function returned NULL without a failure; NULL is "
+                           "only allowed after ls_context_fail()",
                            what);
     }
     if (st == LS_OK) {
@@ -62,7 +63,7 @@ ls_status lsi_outcome_take(lsi_outcome *outcome, ls_value **out, ls_error *err)
     } else if (outcome->error != NULL) {
         (void)lsi_fail_again(err, outcome->error);
     } else {
-        (void)lsi_fail(err, st, -1, "there was no memory to keep what went wrong");
+        (void)lsi_fail(err, st, -1, "there was no memory to keep the error message");
     }
     lsi_free(outcome->error);
     *outcome = (lsi_outcome){0};
@@ -103,7 +104,7 @@ ls_status lsi_outcome_read(lsi_state_reader *r, const ls_spec *spec, lsi_outcome
         st = lsi_state_read_failure(r, &e, err);
     }
     if (st == LS_OK && !good && (e.code == LS_OK || e.code == LS_OUT_OF_RANGE)) {
-        st = lsi_state_damaged(err, "a failure that is none");
+        st = lsi_state_damaged(err, "a failure has no error code");
     }
     if (st == LS_OK) {
         *outcome = lsi_outcome_of(good ? LS_OK : e.code, value, &e);

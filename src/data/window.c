@@ -1,6 +1,7 @@
 /*
- * Elements that are datasets: every `stride`-th element of a span of the input, which
- * moves on by `shift`. An element with components gives a dataset of each component.
+ * window: elements that are datasets of consecutive elements of the input. A window has
+ * every `stride`-th element of a span; the next span begins `shift` elements later. Of
+ * elements with several components a window has a dataset per component.
  */
 #include "data/user_function.h"
 
@@ -15,7 +16,7 @@ struct window_node {
 
 struct window {
     lsi_unary_iterator unary;
-    bool over;       // the input is; it stays, for its position is part of ours
+    bool over;       // the input has ended; kept, because its position is saved with ours
     ls_value **held; // elements [first, first + count) of the input
     size_t first, count, room;
     int64_t ahead; // elements to pass over before the next window
@@ -51,7 +52,7 @@ static void drop_held(struct window *w, size_t n)
     w->first = w->count > 0 ? w->first + n : 0;
 }
 
-/* Passes over what lies between two windows. */
+/* Passes over elements between two windows. */
 static ls_status pass_gap(struct window *w, ls_error *err)
 {
     int64_t passed = 0;
@@ -64,7 +65,7 @@ static ls_status pass_gap(struct window *w, ls_error *err)
     return st;
 }
 
-/* Holds a whole span, or what is left of the input. */
+/* Reads until a whole span is held, or the input ends. */
 static ls_status fill_span(struct window *w, int64_t span, ls_error *err)
 {
     ls_status st = pass_gap(w, err);
@@ -87,7 +88,7 @@ static ls_status fill_span(struct window *w, int64_t span, ls_error *err)
     return st;
 }
 
-/* Component `leaf` of the window's elements as a dataset. `parts` has room for both. */
+/* Component `leaf` of the window's elements as a dataset. `part` has room for `n`. */
 static ls_status dataset_of_leaf(const ls_spec *spec, size_t leaf,
                                  const ls_value **leaves, size_t nleaves, size_t n,
                                  const ls_value **part, ls_value **out, ls_error *err)
@@ -98,7 +99,7 @@ static ls_status dataset_of_leaf(const ls_spec *spec, size_t leaf,
     for (size_t i = 0; i < n; i++) {
         part[i] = leaves[i * nleaves + leaf];
     }
-    // the elements are only counted once more
+    // the elements are only retained
     d = lsi_dataset_of_elements((ls_value *const *)part, n,
                                 (ls_spec *)lsi_spec_leaf(spec, leaf));
     st = d != NULL ? ls_value_dataset(d, out, err)
@@ -107,7 +108,7 @@ static ls_status dataset_of_leaf(const ls_spec *spec, size_t leaf,
     return st;
 }
 
-/* The window over `n` elements from the first held on. */
+/* The window over the first `n` elements held. */
 static ls_status build_window(struct window *w, const ls_spec *spec, size_t n,
                               ls_value **out, ls_error *err)
 {
@@ -141,7 +142,7 @@ out:
     return st;
 }
 
-/* The spec of the input, or of its first element if nobody knew it before. */
+/* The next window, with the spec of the input or, if unknown, of its first element. */
 static ls_status emit_window(struct window *w, size_t n, ls_value **out, ls_error *err)
 {
     ls_spec *spec = ls_spec_retain(w->unary.base.dataset->inputs[0]->spec);
@@ -176,7 +177,7 @@ static ls_status next_window(lsi_iterator *it, ls_value **out, ls_error *err)
     n = LSI_MIN((w->count - 1) / (size_t)node->stride + 1, (size_t)node->size);
     st = emit_window(w, n, out, err);
     if (st == LS_RESOURCE_EXHAUSTED) {
-        return st; // the next call gives the same window
+        return st; // the next call returns the same window
     }
     if (node->shift >= (int64_t)w->count) {
         w->ahead = node->shift - (int64_t)w->count;
@@ -294,10 +295,11 @@ ls_dataset *ls_dataset_window(ls_dataset *d, int64_t size, int64_t shift, int64_
         return made;
     }
     if (size <= 0 || shift <= 0 || stride <= 0) {
-        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
-                                "window: size %lld, shift %lld and stride %lld are to be "
-                                "positive, each of them",
-                                (long long)size, (long long)shift, (long long)stride);
+        return lsi_dataset_fail(
+            made, LS_INVALID_ARGUMENT, LS_KIND_OP,
+            "window: size %lld, shift %lld and stride %lld must each be "
+            "positive",
+            (long long)size, (long long)shift, (long long)stride);
     }
     if (size - 1 > (INT64_MAX - 1) / stride) {
         return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,

@@ -1,4 +1,4 @@
-/* One element of each input, as a tuple or a dict; it ends with the shortest. */
+/* zip: one element of each input, as a tuple or a dict; it ends with the shortest. */
 #include "data/data.h"
 
 #include <string.h>
@@ -16,13 +16,13 @@ static const char *const *keys_of(const ls_dataset *d)
 struct zip_iterator {
     lsi_iterator base;
     bool over;
-    ls_error why; // of a later input; not on the stack, which is for many iterators
+    ls_error why; // of a later input; not on the stack, which nested iterators share
     lsi_iterator *inputs[];
 };
 
 /*
- * Every input is asked, also after one failed or ended: they stay in step, so that the
- * call after a failure gives the elements that belong together.
+ * Every input is read, also after one failed or ended, so that all stay at the same
+ * position: the call after a failure returns elements that belong together.
  */
 static ls_status next_of_each(struct zip_iterator *z, ls_value **items, ls_error *err)
 {
@@ -130,7 +130,7 @@ static ls_dataset *rebuild_zip(const ls_dataset *d, ls_dataset *const *inputs)
     return build_zip(keys_of(d), inputs, (size_t)d->ninputs);
 }
 
-/* Any unknown is unknown; else the shortest of those that end. */
+/* Unknown if one is unknown; else the smallest of those that are finite. */
 static int64_t shortest_size(ls_dataset *const *ds, size_t n)
 {
     int64_t size = LS_INFINITE;
@@ -158,7 +158,7 @@ static void destroy_zip(ls_dataset *d)
     lsi_free(z->keys);
 }
 
-/* Copies of the keys, which are part of what the pipeline is. */
+/* Copies the keys, which are part of the fingerprint. */
 static ls_status keep_keys(struct zip *z, const char *const *keys, size_t n,
                            ls_error *err)
 {
@@ -210,7 +210,7 @@ static ls_dataset *build_zip(const char *const *keys, ls_dataset *const *ds, siz
     return lsi_dataset_done(made, st, spec, shortest_size(ds, n), &err);
 }
 
-/* Refuses the arguments, which are taken over, if there is nothing to zip. */
+/* Fails if there is nothing to zip. The arguments are taken over. */
 static ls_dataset *check_and_build(const char *what, const char *const *keys,
                                    ls_dataset **ds, size_t n, bool given)
 {

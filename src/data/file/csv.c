@@ -1,6 +1,6 @@
 /*
- * CSV (RFC 4180). A record is first scanned to its end, then its fields are converted, so
- * that a bad one never disturbs the next.
+ * The reader of CSV files (RFC 4180). A record is first scanned to its end, then its
+ * fields are converted, so that a bad record does not affect the next one.
  */
 #include "data/file/csv_stage.h"
 
@@ -21,19 +21,19 @@ struct csv_reader {
     lsi_csv_span *spans;
     ls_value **values;
     locale_t c;
-    lsi_csv_stage *stage;            // NULL: never asked for rows
+    lsi_csv_stage *stage;            // NULL: fill() was not called yet
     lsi_iterator_ops ops;            // those of all readers, with a fill_csv() of its own
     const lsi_iterator_ops *general; // those of all readers
 
     // The record being scanned.
     size_t at;        // the next byte
     size_t columns;   // fields seen
-    size_t taken;     // fields of them that belong to the element
-    size_t listed;    // entries of the layout's list that were passed
-    bool ended;       // the record has
+    size_t taken;     // fields that belong to the element
+    size_t listed;    // index in the layout's list of columns
+    bool ended;       // the end of the record was found
     ls_status io;     // reading failed
-    ls_status status; // the first mistake in the record
-    ls_error *err;    // where to tell it
+    ls_status status; // of the first mistake in the record
+    ls_error *err;    // its message
 };
 
 static lsi_stream *stream_of(const struct csv_reader *r)
@@ -85,9 +85,9 @@ static uint64_t line_at(const lsi_file_node *node, uint64_t offset)
 }
 
 /*
- * Refuses the record that the reader is at: file, line, column (fields counted from 1;
- * 0: the whole record) and byte. Lines are counted only now: who reads does not need
- * them, and a restored position does not know them.
+ * Fails for the current record; the message has file, line, column (counted from 1; 0:
+ * the whole record) and byte. Lines are counted only here: reading does not need them,
+ * and a restored position does not have them.
  */
 static ls_status refuse_record(const struct csv_reader *r, size_t column, ls_error *err,
                                const char *fmt, ...) LS_PRINTF(4, 5) LSI_COLD;
@@ -120,7 +120,7 @@ static void note_mistake(struct csv_reader *r, const char *what)
     }
 }
 
-/* Passes over what ends a field; ends the record too if it is more than a delimiter. */
+/* Passes over the delimiter or line end after a field; a line end ends the record. */
 static void end_field(struct csv_reader *r, int c)
 {
     r->ended = c != (unsigned char)r->layout->delimiter;
@@ -192,7 +192,7 @@ static bool is_taken(struct csv_reader *r)
     return hit == l->some;
 }
 
-/* Scans one record; LS_OUT_OF_RANGE: there is none. Mistakes wait in r->status. */
+/* Scans one record; LS_OUT_OF_RANGE: there is none. Mistakes are kept in r->status. */
 static ls_status scan_record(struct csv_reader *r, ls_error *err)
 {
     r->at = r->columns = r->taken = r->listed = 0;
@@ -228,7 +228,7 @@ static size_t undouble_quotes(char *s, size_t len)
     return to;
 }
 
-/* The file's column, counted from 1, that field i of the element stands in. */
+/* The column of the file, counted from 1, of field i of the element. */
 static size_t column_of(const struct csv_reader *r, size_t i)
 {
     const lsi_csv_layout *l = r->layout;
@@ -238,7 +238,7 @@ static size_t column_of(const struct csv_reader *r, size_t i)
         return (size_t)l->listed[i] + 1;
     }
     for (size_t k = 0; k < l->nlisted && (size_t)l->listed[k] <= column; k++) {
-        column++; // left out
+        column++; // not part of the element
     }
     return column + 1;
 }
@@ -306,7 +306,7 @@ static ls_status convert_field(struct csv_reader *r, size_t i, ls_device *dev,
     return *out != NULL ? LS_OK : lsi_fail_memory(err, "a CSV field", sizeof **out);
 }
 
-/* The element that the scanned record is. */
+/* The element of the scanned record. */
 static ls_status build_element(struct csv_reader *r, ls_value **out, ls_error *err)
 {
     const size_t n = r->layout->n;
@@ -314,7 +314,7 @@ static ls_status build_element(struct csv_reader *r, ls_value **out, ls_error *e
     ls_status st = dev != NULL ? LS_OK : lsi_fail_memory(err, "a device", sizeof *dev);
     size_t made = 0;
 
-    /* Fields are judged in order: a wrong one counts before their wrong number. */
+    /* A wrong field is reported before a wrong number of fields. */
     while (made < LSI_MIN(n, r->taken) && st == LS_OK) {
         ls_tensor *t = NULL;
 
@@ -371,14 +371,14 @@ static ls_status next_element(lsi_file_reader *base, ls_value **out, ls_error *e
     }
     st = r->status != LS_OK ? r->status : build_element(r, out, err);
     if (st != LS_RESOURCE_EXHAUSTED) {
-        lsi_stream_pass(stream_of(r), r->at); // bad or good, the next one comes next
+        lsi_stream_pass(stream_of(r), r->at); // also a bad record
     }
     return st;
 }
 
 /* ---- rows ---- */
 
-/* The general way, which opens files, tells what is wrong, and knows the end. */
+/* One record by next(), which opens the file, reports failures and handles the end. */
 static ls_status add_next(struct csv_reader *r, lsi_batch_rows *rows, int64_t *got,
                           ls_error *err)
 {
@@ -396,7 +396,7 @@ static ls_status add_next(struct csv_reader *r, lsi_batch_rows *rows, int64_t *g
     return st;
 }
 
-/* Whether the next record could be scanned, and has the fields that it should have. */
+/* Scans the next record; false: it could not, or the number of fields is wrong. */
 static bool scan_row(struct csv_reader *r, ls_error *err)
 {
     return stream_of(r) != NULL && r->base.begun && prepare_reader(r, err) == LS_OK &&
@@ -404,8 +404,8 @@ static bool scan_row(struct csv_reader *r, ls_error *err)
 }
 
 /*
- * One record more: by the stage if nothing is wrong with it, else the general way, which
- * begins where this one did.
+ * Adds one record through the stage if nothing is wrong with it, else by add_next() from
+ * the same position.
  */
 static ls_status add_record(struct csv_reader *r, lsi_batch_rows *rows, int64_t *got,
                             ls_error *err)
@@ -429,7 +429,7 @@ static ls_status add_record(struct csv_reader *r, lsi_batch_rows *rows, int64_t 
     return LS_OK;
 }
 
-/* The stage is empty before and after, so a position never lies in it. */
+/* The stage is empty before and after the call, so it is no part of a saved state. */
 static ls_status fill_csv(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
                           int64_t *got, ls_error *err)
 {

@@ -1,3 +1,4 @@
+/* The layout of CSV records: its checks, defaults, and the conversion of fields. */
 #include "data/file/csv_layout.h"
 
 #include <inttypes.h>
@@ -51,7 +52,7 @@ static ls_status set_default(lsi_csv_field *f, const ls_csv_column *column, size
                        "the default is of another kind than the column", i);
 }
 
-/* The columns to take or to leave, copied and checked. */
+/* Checks and copies the list of columns to select or to exclude. */
 static ls_status set_listed(lsi_csv_layout *l, const ls_csv_options *o, ls_error *err)
 {
     const int *list = o->nselect > 0 ? o->select : o->exclude;
@@ -196,7 +197,7 @@ static bool to_integer(const char *s, size_t len, int64_t lowest, int64_t highes
     for (; i < len; i++) {
         const int digit = s[i] - '0';
 
-        // Counted downwards: there is one number more below zero than above.
+        // Accumulated as a negative number: INT64_MIN has no positive counterpart.
         if (digit < 0 || digit > 9 || x < INT64_MIN / 10 || x * 10 < INT64_MIN + digit) {
             return false;
         }
@@ -210,7 +211,7 @@ static bool to_integer(const char *s, size_t len, int64_t lowest, int64_t highes
     return x >= lowest && x <= highest;
 }
 
-/* A short decimal: *m * 10^-*places, digits and at most one point. */
+/* Digits with at most one point, few enough to be exact: *m * 10^-*places. */
 static bool short_decimal(const char *s, size_t len, int64_t *m, int *places)
 {
     bool point = false;

@@ -1,4 +1,4 @@
-/* Examples in map functions, and the transformation of datasets. */
+/* parse_example: as an operation for map functions, and as a transformation. */
 #include "data/file/example_parser.h"
 #include "data/input_threads.h"
 
@@ -67,7 +67,7 @@ struct parse_node {
 struct parse_iterator {
     lsi_iterator base;
     lsi_iterator *input;
-    bool helped; // it uses the input's threads
+    bool helped; // it has called lsi_input_threads_use()
 };
 
 static void destroy_parse(ls_dataset *d)
@@ -76,7 +76,7 @@ static void destroy_parse(ls_dataset *d)
 
     lsi_example_parser_clear(&node->parser);
     for (size_t i = 0; i < node->n; i++) {
-        lsi_free((char *)(uintptr_t)node->features[i].name); // a copy of our own
+        lsi_free((char *)(uintptr_t)node->features[i].name); // our copy
         ls_tensor_release(node->features[i].otherwise);
     }
     lsi_free(node->features);
@@ -99,7 +99,7 @@ static ls_status next_parsed(lsi_iterator *it, ls_value **out, ls_error *err)
     st = records != NULL
              ? lsi_example_parser_run(&node->parser, records, true, parallel, out, err)
              : lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "examples are parsed out of a vector of strings, not of a %s",
+                        "examples are parsed from a vector of strings, not from a %s",
                         ls_value_kind_name(ls_value_kind_of(batch)));
     ls_value_release(batch);
     return st;
@@ -168,7 +168,7 @@ static ls_status keep_features(struct parse_node *node, const ls_feature *featur
 {
     if (n == 0 || features == NULL) {
         return lsi_example_parser_init(&node->parser, features, n,
-                                       err); // says what is missing
+                                       err); // fails with the reason
     }
     node->features = lsi_alloc(n, sizeof *features);
     if (node->features == NULL) {
@@ -187,7 +187,7 @@ static ls_status keep_features(struct parse_node *node, const ls_feature *featur
     return lsi_example_parser_init(&node->parser, node->features, n, err);
 }
 
-/* The input must be batches of records; tells their size, -1: unknown. */
+/* The input must be batches of records; *rows: their size, -1: unknown. */
 static ls_status check_input(const ls_spec *s, int64_t *rows, ls_error *err)
 {
     char text[200];

@@ -1,3 +1,8 @@
+/*
+ * Parsing a batch of tf.train.Examples into tensors, in up to two passes over the
+ * records: the first finds and counts the values, the second writes those of variable
+ * length. Several threads share the rows of a pass.
+ */
 #include "data/file/example_parser.h"
 
 #include "data/input_threads.h"
@@ -8,7 +13,7 @@
 
 enum { ROWS_WORTH_A_THREAD = 16 };
 
-/* What becomes of one feature. */
+/* The result of one feature. */
 struct column {
     ls_tensor *t;       // the dense tensor, or the values of a sparse one
     ls_tensor *indices; // of a sparse one
@@ -29,11 +34,11 @@ struct batch {
     struct column *columns;
     part_fn *work;
 
-    // Sharing: a part is taken by whoever comes; the last to leave frees.
+    // Threads take the next part each; the last reference frees the struct.
     atomic_int refs;
     atomic_size_t taken; // parts
     size_t parts;
-    lsi_word left;    // parts that are not done
+    lsi_word left;    // parts that are not finished
     lsi_mutex lock;   // guards the two below
     size_t failed_at; // the first part that failed
     ls_error error;
@@ -88,7 +93,7 @@ static ls_status wrong_count(const struct batch *b, size_t row, const ls_feature
     char text[120];
 
     if (there < 0) {
-        return fail_feature(b, row, f, "is no list of values: its bytes are damaged",
+        return fail_feature(b, row, f, "is not a list of values: its bytes are damaged",
                             err);
     }
     (void)snprintf(text, sizeof text,
@@ -101,7 +106,8 @@ static ls_status wrong_count(const struct batch *b, size_t row, const ls_feature
 
 /* ---- values ---- */
 
-/* Values to element `at` of the column, at most `room`; how many there are, or -1. */
+/* Writes at most `room` values from element `at` of the column on; returns how many there
+ * are, or -1. */
 static int64_t decode_values(const lsi_feature_list *list, ls_dtype dtype,
                              const ls_tensor *t, size_t at, size_t room)
 {
@@ -117,7 +123,7 @@ static int64_t decode_values(const lsi_feature_list *list, ls_dtype dtype,
     }
 }
 
-/* The bytes of the one string of a feature, as uint8. */
+/* The bytes of a feature's only string, as uint8. */
 static int64_t decode_u8(const lsi_feature_list *list, uint8_t *to, size_t room,
                          bool *one)
 {
@@ -165,7 +171,7 @@ static ls_status put_fixed(const struct batch *b, size_t row, size_t i, ls_error
     return n == (int64_t)count ? LS_OK : wrong_count(b, row, f, n, (int64_t)count, err);
 }
 
-/* How many values a feature of any length has; checks that they can be read. */
+/* Counts the values of a feature of variable length; fails if they cannot be read. */
 static ls_status count_values(const struct batch *b, size_t row, size_t i, ls_error *err)
 {
     const ls_feature *f = &b->p->features[i];
@@ -188,7 +194,7 @@ static ls_status count_values(const struct batch *b, size_t row, size_t i, ls_er
     return LS_OK;
 }
 
-/* First pass: finds the lists, writes what is fixed, counts the rest. */
+/* First pass: finds the lists, writes features of fixed size, counts the others. */
 static void scan_rows(struct batch *b, size_t begin, size_t end, ls_error *err)
 {
     const size_t n = b->p->n;
@@ -201,7 +207,8 @@ static void scan_rows(struct batch *b, size_t begin, size_t end, ls_error *err)
         if (s->len > 0 &&
             !lsi_example_scan((const uint8_t *)s->ptr, s->len, b->p->wanted, n, lists)) {
             (void)lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                           "record %zu of %zu bytes is no tf.train.Example", row, s->len);
+                           "record %zu of %zu bytes is not a tf.train.Example", row,
+                           s->len);
             return;
         }
         for (size_t i = 0; i < n && st == LS_OK; i++) {
@@ -215,7 +222,7 @@ static void scan_rows(struct batch *b, size_t begin, size_t end, ls_error *err)
     }
 }
 
-/* Copies the padding behind the values of a row. */
+/* Writes the padding after the values of a row. */
 static void pad_row(const ls_feature *f, ls_tensor *t, size_t begin, size_t end)
 {
     const size_t size = ls_dtype_size(f->dtype);
@@ -233,7 +240,7 @@ static void pad_row(const ls_feature *f, ls_tensor *t, size_t begin, size_t end)
     }
 }
 
-/* Values of a sparse row, from its place on, and where they belong. */
+/* Writes the values and the indices of a sparse row. */
 static void put_sparse(const struct batch *b, size_t row, size_t i)
 {
     const lsi_feature_list *list = &b->lists[row * b->p->n + i];
@@ -255,7 +262,7 @@ static void put_sparse(const struct batch *b, size_t row, size_t i)
     }
 }
 
-/* Second pass: what has no fixed length, now that there is room for it. */
+/* Second pass: writes features of variable length, whose memory is now allocated. */
 static void fill_rows(struct batch *b, size_t begin, size_t end, ls_error *err)
 {
     (void)err;
@@ -301,7 +308,7 @@ static void take_parts(struct batch *b)
         if (err.code != LS_OK) {
             lsi_mutex_lock(&b->lock);
             if (part < b->failed_at) {
-                b->failed_at = part; // the first row that is wrong is told, always
+                b->failed_at = part; // the first wrong row is reported
                 b->error = err;
             }
             lsi_mutex_unlock(&b->lock);
@@ -317,8 +324,9 @@ static void run_helper(void *arg)
 }
 
 /*
- * Runs a pass over all rows. Others are asked to help, and whoever comes too late finds
- * nothing to do: only parts that somebody works on are waited for.
+ * Runs a pass over all rows. Calls are submitted to the input's threads; one that begins
+ * too late finds no part left. The caller works, too, and then waits only for parts that
+ * a thread has taken.
  */
 static ls_status run_parts(struct batch *b, part_fn *work, ls_error *err)
 {
@@ -347,7 +355,7 @@ static ls_status run_parts(struct batch *b, part_fn *work, ls_error *err)
 
 /* ---- tensors ---- */
 
-/* What strings of a result need: the records they lie in, and the defaults. */
+/* Keeps what the strings of a result point into: the records, and the defaults. */
 struct holder {
     ls_tensor *records, *otherwise;
     ls_string strings[];
@@ -431,7 +439,7 @@ static ls_status make_fixed(struct batch *b, ls_error *err)
     return LS_OK;
 }
 
-/* Counts become places; then there is room for every value. */
+/* Turns the counts into offsets and allocates the values. */
 static ls_status make_counted(struct batch *b, size_t i, ls_error *err)
 {
     const ls_feature *f = &b->p->features[i];
@@ -522,7 +530,7 @@ static ls_status check_records(const ls_tensor *t, bool batched, ls_error *err)
         return LS_OK;
     }
     return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_OP,
-                         "examples are parsed out of %s, not of %s %s",
+                         "examples are parsed from %s, not from %s %s",
                          batched ? "a vector of strings" : "one string",
                          ls_dtype_name(ls_tensor_dtype(t)),
                          ls_shape_text(&shape, text, sizeof text));
@@ -583,7 +591,7 @@ ls_status lsi_example_parser_run(const lsi_example_parser *p, ls_tensor *records
         ls_tensor_release(b->columns[i].t);
         ls_tensor_release(b->columns[i].indices);
     }
-    lsi_free(b->columns); // nobody looks at them any more: all parts are done
+    lsi_free(b->columns); // not used any more: all parts are finished
     lsi_free(b->lists);
     drop_batch(b);
     return st;

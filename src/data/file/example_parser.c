@@ -1,4 +1,4 @@
-/* The features that are looked for: checked, sorted, described. */
+/* A parser of Examples: the features it looks for, checked and sorted, and their spec. */
 #include "data/file/example_parser.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static ls_status check_feature(const ls_feature *f, int64_t count, ls_error *err
 
     if (f->kind != LS_FEATURE_FIXED && f->kind != LS_FEATURE_VAR &&
         f->kind != LS_FEATURE_SEQUENCE) {
-        return fail_feature(f, "its kind is none", err);
+        return fail_feature(f, "its kind is not a valid one", err);
     }
     if (f->dtype != LS_I64 && f->dtype != LS_F32 && f->dtype != LS_STRING &&
         (f->dtype != LS_U8 || f->kind != LS_FEATURE_FIXED)) {
@@ -27,7 +27,7 @@ static ls_status check_feature(const ls_feature *f, int64_t count, ls_error *err
     if (f->kind == LS_FEATURE_VAR) {
         return f->otherwise == NULL
                    ? LS_OK
-                   : fail_feature(f, "what is sparse has no default", err);
+                   : fail_feature(f, "a sparse feature has no default", err);
     }
     if (count < 0) {
         return fail_feature(f, "its shape must be fully known", err);
@@ -111,7 +111,7 @@ ls_status lsi_example_parser_init(lsi_example_parser *p, const ls_feature *featu
 
 void lsi_example_parser_clear(lsi_example_parser *p)
 {
-    lsi_free(p->wanted); // the counts stand behind
+    lsi_free(p->wanted); // `counts` is in the same block
     p->wanted = NULL;
 }
 

@@ -1,4 +1,4 @@
-/* A batch of Examples into tensors: every value is written where it stays. */
+/* Parsing tf.train.Examples into tensors; values are written to their final place. */
 #ifndef LSI_EXAMPLE_PARSER_H
 #define LSI_EXAMPLE_PARSER_H
 #include "data/data.h"
@@ -11,7 +11,7 @@ typedef struct lsi_example_parser {
     size_t n;
     lsi_wanted_feature *wanted; /* sorted by name */
     int64_t *counts;            /* elements of each shape */
-    bool flat;                  /* every feature is fixed */
+    bool flat;                  /* every feature has a fixed size */
 } lsi_example_parser;
 
 /* Checks the features. On failure nothing is held. */
@@ -23,9 +23,9 @@ ls_status lsi_example_parser_spec(const lsi_example_parser *p, bool batched, int
                                   ls_spec **out, ls_error *err);
 
 /*
- * Parses a vector of records, or one (`batched` false). Strings of the result lie in
- * `records`, which they retain. Up to `parallel` threads; for more than one the caller
- * uses the input's (lsi_input_threads_use).
+ * Parses a vector of records, or one (`batched` false). Strings of the result point into
+ * `records`, which is retained. Up to `parallel` threads work on it; for more than one
+ * the caller must have called lsi_input_threads_use().
  */
 ls_status lsi_example_parser_run(const lsi_example_parser *p, ls_tensor *records,
                                  bool batched, int parallel, ls_value **out,

@@ -275,7 +275,8 @@ LST_TEST(every_cut_and_every_flipped_bit_is_refused_or_read_within_its_bytes)
         free(copy);
     }
     LST_CHECK(good > 0 && bad > 100);
-    LST_CHECK(refuses("0a0b0a090a0162120412020d00", all[1], "b is no list", "damaged"));
+    LST_CHECK(
+        refuses("0a0b0a090a0162120412020d00", all[1], "b is not a list", "damaged"));
     lsi_example_parser_clear(&p);
 }
 

@@ -1,8 +1,9 @@
+/* Reading the protobuf messages Example, Features, Feature and its lists. */
 #include "data/file/example_wire.h"
 
 enum { VARINT = 0, FIXED64 = 1, SIZED = 2, FIXED32 = 5, VARINT_MOST = 10 };
 
-/* A field of a message: its number, and what it holds. */
+/* A field of a message: its number and its value. */
 struct field {
     uint32_t number;
     unsigned type;
@@ -17,7 +18,7 @@ static inline const uint8_t *read_varint(const uint8_t *p, const uint8_t *end,
 {
     uint64_t sum = 0;
 
-    if (p < end && *p < 0x80) { // nearly always
+    if (p < end && *p < 0x80) { // the usual case
         *x = *p;
         return p + 1;
     }
@@ -25,7 +26,7 @@ static inline const uint8_t *read_varint(const uint8_t *p, const uint8_t *end,
         if (p == end) {
             return NULL;
         }
-        sum |= (uint64_t)(*p & 0x7F) << shift; // the tenth byte keeps what fits
+        sum |= (uint64_t)(*p & 0x7F) << shift; // of the tenth byte only one bit fits
         if (*p++ < 0x80) {
             *x = sum;
             return p;
@@ -61,7 +62,7 @@ static const uint8_t *read_any_field(const uint8_t *p, const uint8_t *end,
         }
         f->len = (size_t)tag;
         break;
-    default: // groups: long gone from protobuf
+    default: // groups: not part of proto3
         return NULL;
     }
     if (f->len > (size_t)(end - p)) {
@@ -75,7 +76,7 @@ static const uint8_t *read_any_field(const uint8_t *p, const uint8_t *end,
 static inline const uint8_t *read_field(const uint8_t *p, const uint8_t *end,
                                         struct field *f)
 {
-    // Nearly all: something of less than 128 bytes in a field below 16.
+    // The usual case: a field number below 16 and a length below 128.
     if (end - p >= 2 && (p[0] & 0x87) == SIZED && p[0] >= 8 && p[1] < 0x80 &&
         p[1] <= end - p - 2) {
         f->number = p[0] >> 3;
@@ -87,7 +88,7 @@ static inline const uint8_t *read_field(const uint8_t *p, const uint8_t *end,
     return read_any_field(p, end, f);
 }
 
-/* A Feature: the kind that was set last counts. */
+/* Reads a Feature: if several lists are set, the last one is used. */
 static bool scan_feature(const struct field *value, lsi_feature_list *list)
 {
     const uint8_t *p = value->p, *end = p + value->len;
@@ -114,7 +115,7 @@ static int compare_name(const lsi_wanted_feature *w, const uint8_t *key, size_t 
     return c != 0 ? c : (w->len > len) - (w->len < len);
 }
 
-/* Which of the wanted it is; tries the one after the last hit first. */
+/* Finds a name among the wanted; tries the one after the last hit first. */
 static const lsi_wanted_feature *look_up(const lsi_wanted_feature *wanted, size_t n,
                                          size_t *guess, const struct field *key)
 {
@@ -141,7 +142,7 @@ static const lsi_wanted_feature *look_up(const lsi_wanted_feature *wanted, size_
     return NULL;
 }
 
-/* An entry of the map; its Feature is looked into also if nobody wants it. */
+/* Reads an entry of the map; its Feature is checked even if it is not wanted. */
 static bool scan_entry(const struct field *entry, const lsi_wanted_feature *wanted,
                        size_t n, size_t *guess, lsi_feature_list *lists)
 {
@@ -207,7 +208,7 @@ bool lsi_example_scan(const uint8_t *p, size_t len, const lsi_wanted_feature *wa
     return true;
 }
 
-/* Appends `len` bytes, those that do not print as '?', or "..." where they do not fit. */
+/* Appends `len` bytes, unprintable ones as '?'; "..." if they do not fit. */
 static void append_text(char *text, size_t size, size_t *at, const void *bytes,
                         size_t len)
 {

@@ -1,4 +1,4 @@
-/* tf.train.Examples being put together: protobuf's wire format, written by hand. */
+/* Building tf.train.Examples and writing them in protobuf's wire format. */
 #include "base/hash.h"
 #include "data/file/stream.h"
 
@@ -11,15 +11,15 @@ enum { BYTES_LIST = 1, FLOAT_LIST, INT64_LIST, VARINT_MOST = 10 };
 struct feature {
     char *name;
     int kind;
-    uint8_t *list; // the list's message
+    uint8_t *list; // the serialized list
     size_t len;
 };
 
 struct ls_example {
     struct feature *features;
     size_t n, room;
-    size_t *table;  // by name: 1 + the number of a feature; 0: free
-    size_t slots;   // of it: a power of two, at least twice as many as features
+    size_t *table;  // by name: 1 + the index of a feature; 0: free
+    size_t slots;   // of the table: a power of two, at least twice the features
     uint8_t *bytes; // of the last serialization
     size_t size;
 };
@@ -45,7 +45,7 @@ static uint8_t *put_varint(uint8_t *p, uint64_t x)
     return p;
 }
 
-/* The start of a field that has a length. */
+/* Writes the tag and the length of a field. */
 static uint8_t *put_start(uint8_t *p, int field, size_t len)
 {
     *p++ = (uint8_t)(field << 3 | 2);
@@ -63,7 +63,7 @@ ls_status ls_example_create(ls_example **out, ls_error *err)
 
     if (out == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "an example needs a place for itself");
+                             "there is nowhere to put the example: `out` is NULL");
     }
     e = lsi_alloc(1, sizeof *e);
     if (e == NULL) {
@@ -121,7 +121,7 @@ static size_t *find_place(const ls_example *e, const char *name)
     return &e->table[at];
 }
 
-/* The table anew, from the order that the features are in now. */
+/* Rebuilds the table from the features. */
 static void index_features(ls_example *e)
 {
     memset(e->table, 0, e->slots * sizeof *e->table);
@@ -150,7 +150,7 @@ static bool grow_table(ls_example *e)
     return true;
 }
 
-/* A place for `name`, the old one or a new one. NULL: out of memory. */
+/* The feature of this name, or a new one. NULL: out of memory. */
 static struct feature *place_for(ls_example *e, const char *name)
 {
     const size_t old = e->slots > 0 ? *find_place(e, name) : 0;
@@ -272,7 +272,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct feature *)a)->name, ((const struct feature *)b)->name);
 }
 
-/* Lengths of the messages around a list: Feature, and the map's entry. */
+/* The size of the map's entry around a list, with its Feature. */
 static size_t entry_size(const struct feature *f)
 {
     return field_size(strlen(f->name)) + field_size(field_size(f->len));

@@ -1,3 +1,4 @@
+/* The iterator of one file, the same for all formats: opening, reading, saving. */
 #include "data/file/file_node.h"
 
 #include <inttypes.h>
@@ -34,7 +35,7 @@ void lsi_file_destroy(ls_dataset *d)
     lsi_free(((lsi_file_node *)d)->path);
 }
 
-/* Opens the file when it is first needed, so that a missing one is told each time. */
+/* Opens the file when it is first needed; a missing file fails on every call. */
 static ls_status begin_file(lsi_file_reader *r, ls_error *err)
 {
     bool again = false;
@@ -51,17 +52,17 @@ static ls_status begin_file(lsi_file_reader *r, ls_error *err)
         return LS_OK;
     }
     st = r->format->begin != NULL ? r->format->begin(r, &again, err) : LS_OK;
-    again = again || st == LS_RESOURCE_EXHAUSTED; // which says nothing about the file
+    again = again || st == LS_RESOURCE_EXHAUSTED; // the file itself may be good
     r->begun = st == LS_OK || !again;
     if (st != LS_OK && again) {
-        lsi_stream_close(r->stream); // it may be another file by the next call
+        lsi_stream_close(r->stream); // the file may have changed by the next call
         r->stream = NULL;
     }
     return st;
 }
 
-/* After the end, and after bytes that cannot be trusted, there is nothing more. Out of
- * memory is neither: the next call tries the same record again. */
+/* Ends the file after its last record and after damaged bytes. After a failure for lack
+ * of memory the next call reads the same record again. */
 static void leave_after(lsi_file_reader *r, ls_status st)
 {
     if (st == LS_OK || st == LS_RESOURCE_EXHAUSTED) {
@@ -105,7 +106,7 @@ static ls_status peek_record(lsi_file_reader *r, ls_string *s, size_t *tail,
     return st;
 }
 
-/* Where the record ends, the next one begins. */
+/* Moves the stream to the end of a record. */
 static void pass_record(lsi_stream *s, const ls_string *record, size_t tail)
 {
     const uint8_t *end = (const uint8_t *)record->ptr + record->len + tail;
@@ -174,11 +175,11 @@ static ls_status fill_values(lsi_file_reader *r, lsi_batch_rows *rows, int64_t w
     return LS_OK;
 }
 
-/* Strings of one buffer on their way to the rows, which take many at once faster. */
+/* Strings of one buffer, which are appended to the rows together: that is faster. */
 struct group {
     ls_string strings[LSI_FILE_RECORDS_AT_ONCE];
     size_t n;
-    lsi_buffer *owner; // retained, so that nothing moves in it
+    lsi_buffer *owner; // retained, so that its bytes do not move
 };
 
 static ls_status hand_over(struct group *g, lsi_batch_rows *rows, int64_t *got,
@@ -228,7 +229,7 @@ static ls_status fill_strings(lsi_file_reader *r, lsi_batch_rows *rows, int64_t 
     if (full == LS_OK) {
         ls_error why = LS_ERROR_INIT;
 
-        full = hand_over(&g, rows, got, &why); // a failure of the file goes first
+        full = hand_over(&g, rows, got, &why); // a failure of the file is returned first
         if (full != LS_OK && st == LS_OK) {
             return lsi_fail_again(err, &why);
         }
@@ -237,7 +238,7 @@ static ls_status fill_strings(lsi_file_reader *r, lsi_batch_rows *rows, int64_t 
     return st != LS_OK ? st : full;
 }
 
-/* The next record by itself: where a buffer ends, and where something is wrong. */
+/* Adds one record by record(): at the end of a buffer, and to get the failure. */
 static ls_status fill_record(lsi_file_reader *r, lsi_batch_rows *rows, int64_t *got,
                              ls_error *err)
 {
@@ -299,7 +300,7 @@ static ls_status fill_from_file(lsi_iterator *it, lsi_batch_rows *rows, int64_t 
                                       : fill_strings(r, rows, want, got, err);
 }
 
-/* One record less, by the format's own short way if it has one. */
+/* Passes over a record, by the format's pass() if it has one. */
 static ls_status pass_one_record(lsi_file_reader *r, ls_error *err)
 {
     ls_status st;
@@ -346,7 +347,7 @@ static ls_status skip_records(lsi_iterator *it, int64_t n, int64_t *skipped,
     return LS_OK;
 }
 
-/* The position is the decompressed offset; a file not begun has none. */
+/* The position is the offset in the decompressed file, if that was begun. */
 static ls_status save_reader(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     const lsi_file_reader *r = (const lsi_file_reader *)it;
@@ -357,7 +358,7 @@ static ls_status save_reader(lsi_iterator *it, lsi_state_writer *w, ls_error *er
     return LS_OK;
 }
 
-/* Opens the file where it was left; compressed files are read up to there. */
+/* Opens the file at an offset; a compressed one is decompressed up to there. */
 static ls_status resume_reading(lsi_file_reader *r, uint64_t offset, ls_error *err)
 {
     uint64_t passed = 0;

@@ -132,7 +132,7 @@ LST_TEST(D101_what_is_cut_or_flipped_is_data_loss_and_the_next_file_follows)
     a = lst_file(&at, "a", bytes, len);
     LST_CHECK(lst_says(records(a), 1, LS_DATA_LOSS, "byte 21", "length"));
     a = lst_text_file(&at, "a", "this is no TFRecord file");
-    LST_CHECK(lst_says(records(a), 0, LS_DATA_LOSS, "no TFRecord", "byte 0"));
+    LST_CHECK(lst_says(records(a), 0, LS_DATA_LOSS, "not a TFRecord", "byte 0"));
     lst_leave(&at);
 }
 

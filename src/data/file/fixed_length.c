@@ -1,6 +1,7 @@
 /*
- * Records of a fixed length between a header and a footer. The length of a plain file is
- * checked before its first record, that of a compressed one only where it ends.
+ * The format of records of a fixed length between a header and a footer. The size of an
+ * uncompressed file is checked before its first record, that of a compressed one at its
+ * end.
  */
 #include "data/file/file_node.h"
 
@@ -115,7 +116,7 @@ ls_dataset *lsi_fixed_node(ls_string path, lsi_compression compression, size_t p
             return lsi_dataset_fail(d, LS_INVALID_ARGUMENT, LS_KIND_OP,
                                     "records of %" PRIu64 " bytes, a header of %" PRIu64
                                     " and a footer of %" PRIu64
-                                    " cannot be: a record has at least one byte",
+                                    " are invalid: a record has at least one byte",
                                     n->record, n->header, n->footer);
         }
     }

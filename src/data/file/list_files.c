@@ -1,4 +1,4 @@
-/* Files by patterns: all matches, sorted by their bytes; then shuffled, if asked. */
+/* list_files: all files that match patterns, sorted by bytes, optionally shuffled. */
 #include "data/data.h"
 
 #include <glob.h>
@@ -9,7 +9,7 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Adds what a pattern matches; nothing is no failure here. */
+/* Adds the files that a pattern matches, which may be none. */
 static ls_status add_matches(const char *pattern, bool more, glob_t *found, ls_error *err)
 {
     const int flags = GLOB_NOSORT | (more ? GLOB_APPEND : 0);

@@ -1,3 +1,4 @@
+/* Arrays in NumPy's .npy format: the header, and the elements as a tensor. */
 #include "data/file/npy.h"
 
 #include <inttypes.h>
@@ -6,11 +7,11 @@
 
 enum {
     MAGIC = 6,
-    HEADER_MOST = 1 << 20, // a header is some hundred bytes; beyond this it is none
+    HEADER_MOST = 1 << 20, // a header has some hundred bytes; more than this is damage
     TEXT_MOST = 60,        // of a header, in messages
 };
 
-/* What the header says. */
+/* The contents of the header. */
 struct array {
     char kind; // 'f', 'i', 'u', 'b', 'S', 'U'
     size_t size;
@@ -145,7 +146,7 @@ static bool shape_of(const char **p, ls_shape *shape)
     if (!eat_char(p, '(')) {
         return false;
     }
-    while (!eat_char(p, ')')) { // which passes over blanks, too
+    while (!eat_char(p, ')')) { // also skips blanks
         if (shape->ndim == LS_MAX_DIMS || !size_of_axis(p, &shape->dims[shape->ndim])) {
             return false;
         }
@@ -320,7 +321,7 @@ static void transpose_array(const ls_shape *shape, size_t size, const uint8_t *f
     }
 }
 
-/* A code point as UTF-8; what is none becomes U+FFFD. */
+/* A code point as UTF-8; an invalid one becomes U+FFFD. */
 static size_t put_utf8(char *to, uint32_t c)
 {
     if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) {
@@ -392,7 +393,7 @@ static ls_status tensor_of_strings(uint8_t *data, const struct array *a, size_t 
     return st;
 }
 
-/* Elements that do not lie in the file as they lie in memory. */
+/* Reads strings, and arrays that are stored in column-major order. */
 static ls_status read_rearranged(lsi_npy_source *src, const struct array *a, size_t count,
                                  ls_tensor *t, ls_tensor **out, ls_error *err)
 {
@@ -423,7 +424,7 @@ static ls_status read_rearranged(lsi_npy_source *src, const struct array *a, siz
     return st;
 }
 
-/* The header, believed only if as many bytes follow it as it says. */
+/* Reads the header; fails if fewer bytes follow it than the array needs. */
 static ls_status read_array(lsi_npy_source *src, struct array *a, size_t *bytes,
                             ls_error *err)
 {
@@ -492,7 +493,7 @@ ls_status lsi_npy_tensor(lsi_npy_source *src, ls_tensor **out, ls_error *err)
         for (int64_t i = 0; i < count; i++) {
             uint8_t *b = (uint8_t *)t->data + i;
 
-            *b = *b != 0; // whatever the file has, a bool is 0 or 1
+            *b = *b != 0; // any other number than 0 becomes 1
         }
     }
     *out = t;

@@ -1,6 +1,7 @@
 /*
- * The zip archive of NumPy's arrays: its directory stands at the end and says where each
- * member lies. Nothing in it is believed before it was compared with the file's length.
+ * Reading .npz files, zip archives of NumPy's arrays. The directory at the end of the
+ * file says where each member is; every offset and length in it is compared with the
+ * file's size before it is used.
  */
 #include "data/file/npy.h"
 
@@ -16,7 +17,7 @@ enum {
     LOCAL_SIZE = 30,
     STORED = 0,
     DEFLATED = 8,
-    RATIO_MOST = 1040, // deflate cannot do better than 1032 to 1
+    RATIO_MOST = 1040, // deflate compresses by a factor of at most 1032
 };
 
 struct archive {
@@ -25,7 +26,7 @@ struct archive {
     uint64_t size;
     uint8_t *directory;
     size_t directory_size;
-    uint64_t packed; // of the members so far: they may not overlap
+    uint64_t packed; // sum over the members so far: they must not overlap
     char **keys;
     ls_value **items;
     size_t n, room;
@@ -42,11 +43,11 @@ struct entry {
 
 static ls_status archive_damaged(const struct archive *z, const char *what, ls_error *err)
 {
-    return lsi_fail(err, LS_DATA_LOSS, -1, "%s is no whole zip archive: %s", z->path,
-                    what);
+    return lsi_fail(err, LS_DATA_LOSS, -1, "%s is not a complete zip archive: %s",
+                    z->path, what);
 }
 
-/* The last 64 KiB hold the end record; it may be followed by a comment only. */
+/* The end record is in the last 64 KiB; only a comment may follow it. */
 static const uint8_t *find_end(const uint8_t *tail, size_t len)
 {
     for (size_t i = len - END_SIZE + 1; i-- > 0;) {
@@ -58,7 +59,7 @@ static const uint8_t *find_end(const uint8_t *tail, size_t len)
     return NULL;
 }
 
-/* Large archives have a second end record, which a locator before the first points to. */
+/* Zip64 archives have a second end record; a locator before the first points to it. */
 static ls_status find_end64(const struct archive *z, uint64_t end_at, uint64_t *size,
                             uint64_t *offset, ls_error *err)
 {
@@ -110,7 +111,8 @@ static ls_status locate_directory(struct archive *z, uint64_t *size, uint64_t *o
         end = find_end(tail, len);
         if (end == NULL) {
             st = archive_damaged(
-                z, "its directory is missing; it was cut off, or it is no .npz", err);
+                z, "its directory is missing; it was cut off, or is not an .npz file",
+                err);
         } else {
             *size = lsi_le32(end + 12);
             *offset = lsi_le32(end + 16);
@@ -144,7 +146,7 @@ static ls_status read_directory(struct archive *z, ls_error *err)
     return lsi_file_read_exactly(z->file, offset, z->directory, z->directory_size, err);
 }
 
-/* Sizes that do not fit in 32 bits stand in an extra field. */
+/* Reads sizes that do not fit in 32 bits from an extra field. */
 static bool widen_sizes(struct entry *e, const uint8_t *extra, size_t len)
 {
     uint64_t *fields[] = {&e->size, &e->packed, &e->offset};
@@ -256,7 +258,7 @@ out:
     return LS_OK;
 }
 
-/* What follows the array in its member, which the checksum covers too. */
+/* Reads the bytes after the array in its member: the checksum covers them, too. */
 static ls_status read_rest(lsi_npy_source *src, ls_error *err)
 {
     uint8_t rest[4096];
@@ -392,7 +394,7 @@ ls_status lsi_npz_read(const char *path, ls_value **out, ls_error *err)
     }
     while (st == LS_OK && at < z.directory_size) {
         if (!next_entry(&z, &at, &e)) {
-            st = archive_damaged(&z, "its directory is", err);
+            st = archive_damaged(&z, "its directory is damaged", err);
         } else if (e.name_len > 0 && e.name[e.name_len - 1] != '/') {
             st = add_member(&z, &e, err);
         }

@@ -1,15 +1,15 @@
 /*
- * The readers of many files. Each is put together of a dataset of names and a function
- * that opens one of them, so that sharding by files finds the names.
+ * Datasets of many files: an interleave over a dataset of file names, whose function
+ * opens one file. So sharding by files can find the names.
  */
 #include "data/file/file_node.h"
 
 #include <inttypes.h>
 
-/* How the files of a reader are opened; its nodes share it. */
+/* How the files of a reader are opened; all its nodes share this. */
 struct opener {
     lsi_shared_user shared;
-    const char *reader; // the kind of its nodes
+    const char *reader; // the kind of the nodes of one file
     lsi_compression compression;
     size_t piece;
     ls_spec *spec;
@@ -48,7 +48,7 @@ static ls_dataset *open_one(ls_value *name, void *user)
                : lsi_tfrecord_node(path, o->compression, o->piece, o->spec);
 }
 
-/* An opener of strings; a failure waits in *st. */
+/* An opener; a failure is returned in *st. */
 static struct opener *opener_new(const char *reader, const ls_read_options *opts,
                                  ls_status *st, ls_error *err)
 {
@@ -85,13 +85,13 @@ static ls_dataset *failed_reader(ls_dataset *names, struct opener *o, const ls_e
         return NULL;
     }
     if (lsi_dataset_bad(names)) {
-        return names; // its own failure came first
+        return names; // the names had failed before
     }
     ls_dataset_release(names);
     return lsi_dataset_failed(err->code, err->kind, "%s", err->message);
 }
 
-/* Names must be scalar strings; a spec that nobody knows yet may turn out to be. */
+/* Names must be scalar strings; an unknown spec is accepted. */
 static ls_status check_names(const ls_dataset *names, ls_error *err)
 {
     const ls_spec *s = names->spec;
@@ -106,7 +106,7 @@ static ls_status check_names(const ls_dataset *names, ls_error *err)
                          "the names of files are scalar strings, not %s", text);
 }
 
-/* The composite; takes over both. `st`: what went wrong so far. */
+/* The dataset of all files; takes over both. `st`: a failure so far. */
 static ls_dataset *compose_reader(ls_dataset *names, struct opener *o, int parallel,
                                   ls_status st, ls_error *err)
 {
@@ -115,7 +115,7 @@ static ls_dataset *compose_reader(ls_dataset *names, struct opener *o, int paral
     uint64_t note;
 
     if (st == LS_OK && lsi_dataset_bad(names)) {
-        st = LS_INVALID_ARGUMENT; // told by the names themselves
+        st = LS_INVALID_ARGUMENT; // with the failure of the names
     }
     if (st == LS_OK) {
         st = check_names(names, err);
@@ -137,8 +137,7 @@ static ls_dataset *compose_reader(ls_dataset *names, struct opener *o, int paral
     }
     d = lsi_dataset_interleave_shared(names, open_one, &o->shared, parallel == 0, &io);
     if (!lsi_dataset_bad(d)) {
-        lsi_dataset_mix_parameter(
-            d, note); // a position in other records is another position
+        lsi_dataset_mix_parameter(d, note); // part of the fingerprint
     }
     return d;
 }
@@ -245,7 +244,7 @@ ls_dataset *ls_dataset_fixed_from(ls_dataset *names, size_t record_bytes,
         st = lsi_fail_kind(
             &err, LS_INVALID_ARGUMENT, LS_KIND_OP,
             "records of %zu bytes after a header of %zu and before a footer "
-            "of %zu cannot be: a record has at least one byte",
+            "of %zu are invalid: a record has at least one byte",
             record_bytes, header_bytes, footer_bytes);
     }
     if (st == LS_OK) {

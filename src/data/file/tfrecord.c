@@ -1,6 +1,7 @@
 /*
- * TFRecord: length (8 bytes), its checksum (4), the data, their checksum (4), again and
- * again. Both checksums of every record that is delivered are checked.
+ * The format of TFRecord files. A record is the length of its data (8 bytes), a checksum
+ * of the length (4), the data, and a checksum of the data (4). Both checksums are checked
+ * for every record that is returned.
  */
 #include "data/file/file_node.h"
 
@@ -8,7 +9,7 @@
 
 enum { HEADER = 12, FOOTER = 4 };
 
-/* The header is there; tells the length of the data. */
+/* Checks the header, which is in the buffer, and returns the length of the data. */
 static ls_status check_header(const lsi_file_reader *r, uint64_t *len, ls_error *err)
 {
     const lsi_stream *s = r->stream;
@@ -18,9 +19,10 @@ static ls_status check_header(const lsi_file_reader *r, uint64_t *len, ls_error 
                         "%s: the record at byte %" PRIu64 " is damaged: the checksum of "
                         "its length is wrong%s",
                         r->node->path, s->offset,
-                        s->offset == 0 ? "; perhaps the file is no TFRecord file, or it "
-                                         "is compressed"
-                                       : "");
+                        s->offset == 0
+                            ? "; perhaps the file is not a TFRecord file, or it "
+                              "is compressed"
+                            : "");
     }
     *len = lsi_le64(s->bytes);
     return LS_OK;
@@ -44,7 +46,7 @@ static ls_status read_header(lsi_file_reader *r, uint64_t *len, ls_error *err)
         return st;
     }
     if (r->stream->have < HEADER) {
-        return LS_OUT_OF_RANGE; // also with a part of a header, as TensorFlow does
+        return LS_OUT_OF_RANGE; // also after a part of a header, as in TensorFlow
     }
     return check_header(r, len, err);
 }
@@ -81,8 +83,7 @@ static ls_status tfrecord_record(lsi_file_reader *r, ls_string *out, size_t *tai
     return LS_OK;
 }
 
-/* How many of `n` records, one behind the other, are good, up to the first that is not.
- */
+/* How many of `n` records have the right checksum, up to the first that has not. */
 static size_t count_good(const ls_string *records, size_t n)
 {
     uint32_t sums[LSI_FILE_RECORDS_AT_ONCE];
@@ -96,15 +97,15 @@ static size_t count_good(const ls_string *records, size_t n)
     return i;
 }
 
-/* The same, and those are copied: a few at a time, while they are in the first cache, and
- * so that writing those and adding up the next ones go together. */
+/* The same, and copies those records to the pool: in small groups, while they are in the
+ * first-level cache, and so that the CPU overlaps the copies with the next checksums. */
 static size_t keep_good(ls_string *records, size_t n, lsi_string_pool *pool)
 {
     char *slots[LSI_FILE_RECORDS_AT_ONCE];
     size_t i = 0, part = 0, ok = 0;
 
     if (!lsi_string_pool_alloc(pool, records, n, slots)) {
-        return 0; // tfrecord_record() and who takes it will tell
+        return 0; // the caller then reads by tfrecord_record(), which fails
     }
     while (i < n && ok == part) {
         part = LSI_MIN(n - i, (size_t)LSI_CRC_GROUP);

@@ -1,3 +1,4 @@
+/* The writer of TFRecord files, plain or compressed with zlib. */
 #include "data/file/stream.h"
 
 #include "lockstep/record.h"
@@ -8,24 +9,24 @@
 enum {
     HEADER = 12,
     FOOTER = 4,
-    ROOM = 256 << 10, // gathered before the system is called
+    ROOM = 256 << 10, // bytes collected before a write
     WINDOW = 15,
-    GZIP_FORMAT = 16, // zlib's way to ask for it
+    GZIP_FORMAT = 16, // added to the window bits, it selects gzip
     MEMORY = 8,       // zlib's default
 };
 
 struct ls_record_writer {
     lsi_file *file;
     bool closed;
-    bool packing; // `z` is to be ended
+    bool packing; // `z` is in use: deflateEnd() is needed
     z_stream z;
     ls_status status; // the first failure
     ls_error error;
-    size_t have; // in `out`
+    size_t have; // bytes in `out`
     uint8_t out[ROOM];
 };
 
-/* Remembers the failure: bytes may be missing in the file. */
+/* Keeps the first failure: bytes may be missing in the file. */
 static ls_status spoil_writer(ls_record_writer *w, ls_status st, ls_error *err)
 {
     if (st != LS_OK && w->status == LS_OK) {
@@ -68,7 +69,7 @@ static ls_status put_plain(ls_record_writer *w, const uint8_t *data, size_t len,
     return LS_OK;
 }
 
-/* Compresses what zlib was given, until it wants no more room. */
+/* Compresses zlib's input, writing `out` each time it is full. */
 static ls_status compress_input(ls_record_writer *w, int flush, ls_error *err)
 {
     for (;;) {
@@ -126,7 +127,7 @@ ls_status ls_record_writer_open(const char *path, const char *compression,
 
     if (path == NULL || out == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "a record writer needs a path and a place for itself");
+                             "record writer: `path` or `out` is NULL");
     }
     st = lsi_compression_of(compression, &how, err);
     if (st != LS_OK) {
@@ -156,7 +157,7 @@ ls_status ls_record_writer_open(const char *path, const char *compression,
     return LS_OK;
 }
 
-/* The writer is there, open, and whole. */
+/* Fails if the writer is NULL, closed, or has failed before. */
 static ls_status check_writer(const ls_record_writer *w, ls_error *err)
 {
     if (w == NULL) {
@@ -236,7 +237,7 @@ void ls_record_writer_release(ls_record_writer *w)
     if (w == NULL) {
         return;
     }
-    (void)!ls_record_writer_close(w, NULL); // whoever wants to know closes it first
+    (void)!ls_record_writer_close(w, NULL); // close it before to get the status
     if (w->packing) {
         (void)deflateEnd(&w->z);
     }
