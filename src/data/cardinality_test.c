@@ -9,7 +9,7 @@ static int64_t size_of(ls_dataset *d)
     return n;
 }
 
-/* A dataset whose size nobody knows. */
+/* A dataset of n elements whose cardinality is unknown. */
 static ls_dataset *unknown(int64_t n)
 {
     return ls_dataset_unbatch(ls_dataset_batch(lst_range(n), 2));
@@ -43,7 +43,7 @@ LST_TEST(D88_cardinality_follows_from_that_of_the_inputs)
     LST_CHECK(size_of(ls_dataset_assert_cardinality(unknown(5), 5)) == 5);
 }
 
-/* The first four answers. */
+/* Whether the first four calls return this. */
 static bool begins(ls_dataset *d, const char *want)
 {
     lst_text t = {{0}, 0};

@@ -1,4 +1,4 @@
-/* What tests of datasets share: elements as text, and pipelines read to their end. */
+/* Helpers of dataset tests: elements as text, pipelines read to their end, saving. */
 #ifndef LSI_DATA_TEST_H
 #define LSI_DATA_TEST_H
 #include "data/data.h"
@@ -128,7 +128,7 @@ static inline void lst_put_rest(lst_text *t, ls_iterator *it, int most)
     }
 }
 
-/* What iterating gives, up to `most` calls (then "..."); "!CODE" if it cannot be. */
+/* The elements of a pass, up to `most` calls (then "..."); "!CODE" if it fails. */
 static inline void lst_put_events(lst_text *t, ls_dataset *d, int most)
 {
     ls_iterator *it = NULL;
@@ -256,10 +256,10 @@ static inline bool lst_raises(ls_dataset *d, const char *python)
 }
 
 /*
- * Contract C: for every k, k calls, save, restore into an iterator of a second dataset
- * built in the same way, and the rest: together the sequence of an undisturbed one. The
- * first iterator goes on undisturbed, and the next epoch of the second dataset is the
- * next epoch of the first.
+ * For every k: after k calls the position is saved and restored into an iterator of a
+ * second dataset, built in the same way. The k elements and the rest are together those
+ * of a pass without saving; the first iterator is not affected; and the next epoch of the
+ * second dataset is the next epoch of the first.
  */
 static inline void lst_saves_everywhere(ls_dataset *(*build)(void), lst_place at)
 {
@@ -283,7 +283,7 @@ static inline void lst_saves_everywhere(ls_dataset *(*build)(void), lst_place at
             more = lst_put_next(&resumed, one);
         }
         same = resumed;
-        (void)lst_put_next(&next, two); // its own position is to be forgotten
+        (void)lst_put_next(&next, two); // a position that restoring replaces
         next = (lst_text){{0}, 0};
         lst_ok(ls_iterator_save(one, &state, &err), at,
                err.message[0] != '\0' ? err.message : "save");

@@ -56,7 +56,7 @@ LST_TEST(a_part_of_a_batch_is_a_view_of_it)
     ls_tensor_release(t);
 }
 
-/* A buffer that counts its end. */
+/* Counts the releases of a buffer. */
 static void ended(void *user)
 {
     *(int *)user += 1;

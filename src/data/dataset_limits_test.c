@@ -1,7 +1,7 @@
-/* Numbers as large as can be counted, and graphs as deep as they may be. */
+/* Limits of datasets: sizes up to INT64_MAX, and the depth of graphs. */
 #include "data/data_test.h"
 
-/* ---- lengths that must not wrap ---- */
+/* ---- sizes that must not overflow ---- */
 
 LST_TEST(a_shard_of_any_number_of_shards_gives_its_own_element_alone)
 {
@@ -26,7 +26,7 @@ static ls_dataset *letters(void)
     LST_OK(ls_tensor_create(NULL, LS_STRING, LS_SHAPE(3), names, &t, NULL));
     LST_OK(ls_value_tensor(t, &v, NULL));
     ls_tensor_release(t);
-    return ls_dataset_take(lst_slices(v), 3); // not in memory any more: held as strings
+    return ls_dataset_take(lst_slices(v), 3); // not a source in memory: held as strings
 }
 
 LST_TEST(a_shuffle_may_hold_more_than_there_is)
@@ -96,7 +96,7 @@ static ls_value *same(ls_context *c, ls_value *element, void *user)
 
 enum { KINDS = 19 };
 
-/* One more operator above `d`, of the kind that `which` says. */
+/* Adds an operator over `d`; `which` is its kind. */
 static ls_dataset *above(ls_dataset *d, int which)
 {
     ls_map_options parallel = LS_MAP_OPTIONS_INIT;
@@ -150,7 +150,7 @@ static ls_dataset *above(ls_dataset *d, int which)
     }
 }
 
-/* A whole use of a dataset: an element, a position saved and restored, its end. */
+/* Uses a dataset: reads an element, saves and restores the position, reads to its end. */
 static ls_status use(ls_dataset *d, ls_error *err)
 {
     ls_iterator *it = NULL;
@@ -172,7 +172,7 @@ static ls_status use(ls_dataset *d, ls_error *err)
     return st;
 }
 
-/* Strings go through another buffer of a shuffle, and are read many at a time. */
+/* A shuffle holds strings in another way, and reads many at a time. */
 static ls_dataset *bottom(int which, bool strings)
 {
     return which == 2 && strings ? letters() : lst_range(3);
@@ -184,13 +184,13 @@ static void use_on_a_thread(void *arg)
     ls_dataset *d = ls_dataset_batch(ls_dataset_retain(arg), 2);
     const ls_status st = use(d, &err);
 
-    LST_CHECK(st == LS_OK || st == LS_INVALID_ARGUMENT); // said, not crashed
+    LST_CHECK(st == LS_OK || st == LS_INVALID_ARGUMENT); // no crash
     ls_dataset_release(d);
 }
 
 /*
- * The thread sanitizer has room for 64 locks that a thread holds, and a nested prefetch
- * holds one for each; the depth of a stack is for the others to try.
+ * With the thread sanitizer a thread can hold at most 64 locks, and nested prefetches
+ * hold one each; other builds test the full depth.
  */
 #if defined(__SANITIZE_THREAD__)
 enum { DEEP = 50, DEEP_ELEMENT = 50 };
@@ -242,7 +242,7 @@ LST_TEST(a_graph_that_is_too_deep_says_so_whatever_it_is_made_of)
 
         for (int i = 0; i < more; i++) {
             if (which == 17 && ls_dataset_status(d, NULL) != LS_OK) {
-                break; // a failed dataset is no element
+                break; // a failed dataset cannot be an element
             }
             d = above(d, which);
         }
@@ -253,14 +253,15 @@ LST_TEST(a_graph_that_is_too_deep_says_so_whatever_it_is_made_of)
     }
 }
 
-/* Makes a dataset that makes datasets, without an end. */
+/* Makes a dataset whose function makes datasets, without end. */
 static ls_dataset *inwards(ls_value *element, void *user)
 {
     ls_interleave_options o = LS_INTERLEAVE_OPTIONS_INIT;
     ls_spec *spec = NULL;
     ls_dataset *d = NULL;
 
-    LST_OK(ls_spec_tensor(LS_I64, 0, NULL, &spec, NULL)); // else building would ask it
+    LST_OK(ls_spec_tensor(LS_I64, 0, NULL, &spec,
+                          NULL)); // else building would call the function
     o.spec = spec;
     d = ls_dataset_flat_map(ls_dataset_tensors(element), inwards, user, &o);
     ls_spec_release(spec);

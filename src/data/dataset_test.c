@@ -45,7 +45,7 @@ static ls_dataset *cycle(int64_t inputs, int64_t block, int parallel)
     return ls_dataset_interleave(lst_range(5), (ls_dataset_fn)NULL, NULL, &o);
 }
 
-/* TensorFlow 2.21's answers, asked one by one. */
+/* The exceptions were observed with TensorFlow 2.21. */
 LST_TEST(a_bad_argument_is_the_exception_that_it_is_in_tensorflow)
 {
     static const char *const op = "InvalidArgumentError", *const value = "ValueError";

@@ -1,3 +1,4 @@
+/* A list of elements: order, structure, blocks, and failing allocations. */
 #include "data/element_list.h"
 
 #include "data/data_test.h"
@@ -43,7 +44,7 @@ static lsi_element_list *list_of(ls_value *like)
     return s;
 }
 
-/* Adds and gives up `v`. */
+/* Adds and releases `v`. */
 static void put(lsi_element_list *s, ls_value *v)
 {
     LST_OK(lsi_element_list_add(s, v, NULL));
@@ -104,7 +105,7 @@ LST_TEST(a_list_that_was_sealed_goes_on)
         put(s, number(i));
         if (i % 7 == 0) {
             LST_OK(lsi_element_list_seal(s, NULL));
-            LST_OK(lsi_element_list_seal(s, NULL)); // nothing is open: nothing happens
+            LST_OK(lsi_element_list_seal(s, NULL)); // has no effect a second time
         }
     }
     LST_OK(lsi_element_list_seal(s, NULL));
@@ -144,7 +145,7 @@ LST_TEST(rows_of_several_blocks_are_one_batch)
     lsi_element_list_release(s);
 }
 
-/* A structure is not the spec's alone: lists are no tuples, and dicts have an order. */
+/* A spec does not tell lists from tuples, nor the order of a dict's keys. */
 LST_TEST(elements_keep_the_structure_they_had)
 {
     const char *const keys[2] = {"b", "a"};

@@ -3,7 +3,7 @@
 #include "ls_test.h"
 #include "os/thread.h"
 
-/* What a thread of the input is told, and tells. */
+/* Filled in by a thread of the input. */
 struct look {
     lsi_word done;
     int cores;
@@ -17,7 +17,7 @@ static void look_around(void *arg)
     lsi_word_drop(&l->done);
 }
 
-/* The number of cores that a thread has which somebody starts who has one. */
+/* The number of cores of an input thread that the calling thread starts. */
 static int cores_of_a_thread(void)
 {
     struct look l = {.cores = 0};
@@ -48,7 +48,7 @@ LST_TEST(threads_started_by_a_pinned_one_have_all_cores_of_the_process)
     LST_CHECK(lsi_affinity_get(NULL, 0) == 1);
     LST_CHECK(lsi_affinity_unpinned(NULL, 0) == all);
     LST_CHECK(cores_of_a_thread() == all);
-    LST_CHECK(lsi_affinity_get(NULL, 0) == 1); // whoever started it stays where he is
+    LST_CHECK(lsi_affinity_get(NULL, 0) == 1); // the calling thread stays pinned
     LST_CHECK(lsi_input_threads_count() == LSI_MIN(LSI_MIN(all, lsi_cpu_quota()), 16));
     LST_OK(lsi_affinity_set(cores, all, &err));
 #endif

@@ -5,7 +5,7 @@ enum { THREADS = 4, ELEMENTS = 4000 };
 
 struct taker {
     ls_iterator *it;
-    atomic_int *taken; // how often each element was
+    atomic_int *taken; // how often each element was returned
 };
 
 static void take_all(void *arg)

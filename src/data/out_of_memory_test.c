@@ -1,5 +1,5 @@
-/* Memory that runs out is told as such, and costs no element: the next call goes on with
- * the one that it could not give. */
+/* A call that runs out of memory fails with LS_RESOURCE_EXHAUSTED and loses no element:
+ * the next call returns it. */
 #include "data/file/file_cases.h"
 
 #include "lockstep/record.h"
@@ -35,7 +35,7 @@ static ls_dataset *of_file(const char *name, int kind)
                        : ls_dataset_csv_files(&path, 1, columns, 2, &csv);
 }
 
-/* The pipelines, and what they give; NULL: there is no such. */
+/* The pipelines and their elements; NULL: `which` is too large. */
 static ls_dataset *pipeline(int which, const char **want)
 {
     *want = "0 1 2 3";
@@ -71,8 +71,8 @@ static ls_dataset *pipeline(int which, const char **want)
 
 enum { MOST = 20 };
 
-/* Elements of earlier attempts: the buffers they lie in cannot be used again, so that
- * every attempt has to get memory of its own for its file. */
+/* Elements of earlier attempts are kept: their buffers cannot be reused, so that every
+ * attempt has to allocate memory for its file. */
 static struct {
     ls_value *values[8192];
     size_t n;
@@ -87,7 +87,7 @@ static void hold(ls_value *v)
     }
 }
 
-/* An epoch whatever fails, as long as it is memory; *n counts the elements. */
+/* Reads an epoch, repeating calls that ran out of memory; *n counts the elements. */
 static ls_status read_all(ls_dataset *d, ls_value **values, size_t *n, ls_error *err)
 {
     ls_iterator *it = NULL;
@@ -102,7 +102,7 @@ static ls_status read_all(ls_dataset *d, ls_value **values, size_t *n, ls_error 
     return st;
 }
 
-/* Two epochs with the n-th allocation failing; false: they need fewer. */
+/* Two epochs with the n-th allocation failing; false: there are fewer. */
 static bool read_twice(int which, int64_t n)
 {
     const char *want = NULL;
@@ -129,7 +129,7 @@ static bool read_twice(int which, int64_t n)
             lst_put_value(&t, values[epoch][i]);
             hold(values[epoch][i]);
         }
-        if (st[epoch] != LS_RESOURCE_EXHAUSTED) { // else there was not even an iterator
+        if (st[epoch] != LS_RESOURCE_EXHAUSTED) { // else no iterator could be made
             LST_FAILS(st[epoch], LS_OUT_OF_RANGE, err[epoch], "end of");
             LST_CHECK(lst_same(&t, want));
         }

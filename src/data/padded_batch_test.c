@@ -1,3 +1,4 @@
+/* padded_batch: shapes, paddings, strings, saving, and failing allocations. */
 #include "data/data_test.h"
 
 /* n, n times: elements of unequal length. */
@@ -56,7 +57,7 @@ LST_TEST(D90_elements_are_padded_to_the_longest_or_to_a_size)
     LST_CHECK(lst_gives(padded(vectors(4), 2, 5, -1), "[[1 -1 -1 -1 -1] [2 2 -1 -1 -1]] "
                                                       "[[3 3 3 -1 -1] [4 4 4 4 -1]]"));
     LST_CHECK(lst_gives(padded(vectors(4), 2, 3, 0), "[[1 0 0] [2 2 0]] !DATA_LOSS"));
-    LST_CHECK(lst_gives(padded(vectors(6), 2, 4, 0), // what follows is not touched
+    LST_CHECK(lst_gives(padded(vectors(6), 2, 4, 0), // later elements do not change it
                         "[[1 0 0 0] [2 2 0 0]] [[3 3 3 0] [4 4 4 4]] !DATA_LOSS"));
 }
 

@@ -1,4 +1,4 @@
-/* repeat without elements, shard, and the shard that stands for a later one. */
+/* repeat without elements; shard, required shards, and LS_SHARD_HINT. */
 #include "data/data_test.h"
 
 LST_TEST(an_endless_repeat_of_nothing_ends)

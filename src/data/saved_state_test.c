@@ -1,4 +1,4 @@
-/* Positions: saved after every call, restored elsewhere, damaged on the way. */
+/* Saved states: after every call, restored into other iterators, damaged. */
 #include "data/data_test.h"
 
 static ls_dataset *zip(ls_dataset *a, ls_dataset *b)
@@ -6,7 +6,7 @@ static ls_dataset *zip(ls_dataset *a, ls_dataset *b)
     return ls_dataset_zip((ls_dataset *[]){a, b}, 2);
 }
 
-/* ---- contract C: pipelines that are saved after every k ---- */
+/* ---- pipelines whose position is saved after every call ---- */
 
 static ls_dataset *range_2_10(void)
 {
@@ -110,7 +110,7 @@ static ls_dataset *empty(void)
     return ls_dataset_batch(ls_dataset_repeat(lst_range(0), -1), 2);
 }
 
-/* Elements that a shuffle holds itself, not by their numbers. */
+/* A shuffle that holds elements, not their indices. */
 static ls_dataset *held(void)
 {
     return ls_dataset_shuffle(ls_dataset_skip(lst_range(9), 1), 3, 6);
@@ -133,7 +133,7 @@ LST_TEST(D102_D103_a_position_can_be_saved_after_every_call_and_restored_elsewhe
     }
 }
 
-/* Makes `calls` calls, saves. */
+/* The state after `calls` calls. */
 static ls_value *saved(ls_dataset *d, int calls)
 {
     ls_iterator *it = NULL;
@@ -149,7 +149,7 @@ static ls_value *saved(ls_dataset *d, int calls)
     return state;
 }
 
-/* What a fresh iterator of `d` gives from the state on. */
+/* Whether a new iterator of `d` returns this after restoring the state. */
 static bool resumes(ls_dataset *d, ls_value *state, const char *want)
 {
     ls_iterator *it = NULL;
@@ -296,7 +296,7 @@ LST_TEST(a_damaged_state_is_told_from_a_whole_one)
 
     LST_OK(ls_dataset_iterate(d, &it, &err));
     for (size_t i = 0; i < n; i++) {
-        for (int how = 0; how < 2; how++) { // shortened; a bit turned
+        for (int how = 0; how < 2; how++) { // shortened, or with a bit flipped
             memcpy(copy, ls_tensor_data(t), n);
             copy[i] ^= how == 1 ? 0x10 : 0;
             ls_value *bad = bytes(copy, how == 0 ? i : n);
@@ -316,7 +316,7 @@ LST_TEST(a_damaged_state_is_told_from_a_whole_one)
     ls_dataset_release(d);
 }
 
-/* Reads a few elements of whatever position it is in. */
+/* Reads a few elements from the current position. */
 static void poke(lsi_iterator *it)
 {
     for (int i = 0; i < 8; i++) {

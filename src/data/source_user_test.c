@@ -98,7 +98,7 @@ LST_TEST(after_a_failure_every_operator_goes_on_with_the_next_element)
                         "!INVALID_ARGUMENT [[2 3]]")); // a batch passed over may fail
     LST_CHECK(lst_gives(ls_dataset_repeat(play(&script), 2),
                         "1 2 !DATA_LOSS 3 4 5 1 2 !DATA_LOSS 3 4 5"));
-    // what the failing batch had gathered is lost, as in TensorFlow
+    // the elements read for the failed batch are lost, as in TensorFlow
     LST_CHECK(lst_gives(ls_dataset_batch(play(&script), 3), "!DATA_LOSS [3 4 5]"));
     LST_CHECK(lst_gives(lst_zip(lst_range(9), play(&script)),
                         "(0,1) (1,2) !DATA_LOSS (3,3) (4,4) (5,5)"));

@@ -1,3 +1,4 @@
+/* A pool of strings: contents, memory, owners, threads, and failing allocations. */
 #include "data/string_pool.h"
 #include "ls_test.h"
 #include "os/thread.h"
@@ -12,7 +13,7 @@ static lsi_string_pool *new_pool(void)
     return s;
 }
 
-/* A string of `len` bytes that tell which one it is. */
+/* Allocates a string of `len` bytes that depend on `mark`. */
 static bool put(lsi_string_pool *s, size_t len, int mark, ls_string *out)
 {
     char *bytes = malloc(len + 1), *slot = NULL;
@@ -68,21 +69,21 @@ LST_TEST(memory_is_what_is_held_and_a_quarter_more)
     }
     const size_t full = lsi_string_pool_bytes(s);
     LST_CHECK(full <= (size_t)MOST * 1024 * 3 / 2);
-    for (int i = 0; i < 4 * MOST; i++) { // any one goes, another one comes
+    for (int i = 0; i < 4 * MOST; i++) { // replaces a random one
         ls_string *h = &held[lst_random(&state) % MOST];
 
         lsi_string_pool_free_strings(s, h, 1);
         LST_CHECK(put(s, 1024, i, h));
     }
     LST_CHECK(lsi_string_pool_bytes(s) == full);
-    for (int i = 0; i < 40 * MOST; i++) { // now the strings grow
+    for (int i = 0; i < 40 * MOST; i++) { // now with longer strings
         ls_string *h = &held[lst_random(&state) % MOST];
 
         lsi_string_pool_free_strings(s, h, 1);
         LST_CHECK(put(s, 2000, i, h));
     }
     LST_CHECK(lsi_string_pool_bytes(s) <=
-              2 * full * 5 / 4); // chunks of the short ones went
+              2 * full * 5 / 4); // the chunks of short strings were freed
     lsi_string_pool_free_strings(s, held, MOST);
     LST_CHECK(lsi_string_pool_bytes(s) <= (size_t)4 << 20);
     lsi_string_pool_release(s);
@@ -110,7 +111,7 @@ struct borrower {
     ls_string strings[64];
 };
 
-/* Looks at what was lent and gives it back. */
+/* Reads the strings of an owner and releases it. */
 static void read_and_return(void *arg)
 {
     struct borrower *b = arg;
@@ -185,7 +186,7 @@ LST_TEST(slots_that_were_taken_can_be_given_back)
     lsi_string_pool_free(s, slots + 1, 3);
     LST_CHECK(lsi_string_pool_alloc(s, strings, 3, again));
     for (int i = 0; i < 3; i++) {
-        LST_CHECK(again[i] == slots[3 - i]); // the last one given back comes first
+        LST_CHECK(again[i] == slots[3 - i]); // the last one freed is used first
     }
     lsi_string_pool_release(s);
 }

@@ -1,3 +1,4 @@
+/* The writers of TFRecord files and of Examples: their bytes, flushing, failures. */
 #include "data/file/file_cases.h"
 
 #include "lockstep/record.h"
@@ -12,7 +13,7 @@ static bool is_hex(ls_string s, const char *hex)
     return s.len == len && memcmp(s.ptr, bytes, len) == 0;
 }
 
-/* What the file holds is these bytes. */
+/* Whether the file has these bytes. */
 static bool file_is(const char *path, const char *hex)
 {
     void *data = NULL;
@@ -150,7 +151,7 @@ LST_TEST(a_flushed_file_can_be_read_while_it_is_written)
     LST_OK(ls_record_writer_flush(w, &err));
     LST_OK(ls_record_writer_write(w, "two", 3, &err));
     LST_CHECK(lst_gives(ls_dataset_tfrecord_files(ONE(a), 1, &gzip), "one"));
-    ls_record_writer_release(w); // closes it too
+    ls_record_writer_release(w); // also closes it
     LST_CHECK(lst_gives(ls_dataset_tfrecord_files(ONE(a), 1, &gzip), "one two"));
     lst_leave(&at);
 }
@@ -176,7 +177,7 @@ LST_TEST(a_closed_writer_refuses_and_a_failed_one_stays_failed)
     LST_FAILS(ls_record_writer_open(a, "BZ2", &w, &err), LS_INVALID_ARGUMENT, err, "BZ2");
 #ifdef __linux__
     LST_OK(ls_record_writer_open("/dev/full", NULL, &w, &err));
-    LST_OK(ls_record_writer_write(w, "x", 1, &err)); // gathered
+    LST_OK(ls_record_writer_write(w, "x", 1, &err)); // not written yet
     LST_FAILS(ls_record_writer_flush(w, &err), LS_RESOURCE_EXHAUSTED, err, "/dev/full");
     LST_FAILS(ls_record_writer_write(w, "x", 1, &err), LS_RESOURCE_EXHAUSTED, err,
               "/dev/full");
@@ -186,7 +187,7 @@ LST_TEST(a_closed_writer_refuses_and_a_failed_one_stays_failed)
     lst_leave(&at);
 }
 
-/* Features 0 to 999 with their numbers as values, from the first or from the last on. */
+/* Features f0 to f999 with their numbers as values, added upwards or downwards. */
 static ls_example *many(bool backwards)
 {
     ls_example *e = NULL;
@@ -208,7 +209,7 @@ LST_TEST(a_feature_of_many_is_replaced_also_after_they_were_serialized)
     ls_string left, right;
 
     LST_OK(ls_example_serialize(a, &left, NULL));
-    for (int64_t i = 0; i < 1000; i++) { // the order is another one by now
+    for (int64_t i = 0; i < 1000; i++) { // the features are sorted now
         const int64_t wrong = -1;
         char name[16];
 

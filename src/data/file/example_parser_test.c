@@ -1,3 +1,4 @@
+/* Parsing Examples: fixed, sparse and padded features, strings, damage, threads. */
 #include "data/file/example_parser.h"
 #include "data/file/file_cases.h"
 #include "data/input_threads.h"
@@ -7,7 +8,7 @@
 static const char unpacked[] = "0a0d0a0b0a0178120"
                                "61a0408010802"; // x: 1 2
 
-/* Records out of hex, as a vector of strings that the caller releases. */
+/* Records from hex, as a vector of strings that the caller releases. */
 static ls_value *records_of(const char *const *hex, size_t n)
 {
     static uint8_t bytes[16][256];
@@ -57,7 +58,7 @@ static bool gives(const char *hex, ls_feature f, const char *want)
     return lst_same(&t, want);
 }
 
-/* The record is refused, and the message has both words. */
+/* Whether the record is refused with a message that has both words. */
 static bool refuses(const char *hex, ls_feature f, const char *a, const char *b)
 {
     ls_error err = LS_ERROR_INIT;
@@ -156,7 +157,7 @@ LST_TEST(D99_features_of_any_length_are_sparse_or_padded)
 
 LST_TEST(strings_lie_in_the_records_and_outlive_them)
 {
-    // a: hi hi, then word hi hi "" (the last of two entries counts)
+    // a: hi hi, then word hi hi "" (of two entries the last is used)
     static const char *const hex[] = {
         "0a210a0f0a0161120a0a080a0268690a0268690a0e0a06756e7573656412041a020801",
         "0a340a190a016112140a120a04776f72640a0268690a0268690a0268690a170a016112120a100a04"
@@ -252,7 +253,8 @@ LST_TEST(every_cut_and_every_flipped_bit_is_refused_or_read_within_its_bytes)
     LST_OK(lsi_example_parser_init(&p, all, 3, NULL));
     for (size_t i = 0; i < len * 9; i++) {
         const size_t n = i < len * 8 ? len : i - len * 8;
-        uint8_t *copy = malloc(n > 0 ? n : 1); // so that a sanitizer sees one byte more
+        uint8_t *copy =
+            malloc(n > 0 ? n : 1); // so that a sanitizer finds reads beyond the end
         const ls_string s = {(const char *)copy, n};
         ls_tensor *t = NULL;
         ls_value *v = NULL;
@@ -265,7 +267,7 @@ LST_TEST(every_cut_and_every_flipped_bit_is_refused_or_read_within_its_bytes)
         LST_OK(ls_tensor_wrap(NULL, LS_STRING, LS_SCALAR, &s, NULL, NULL, &t, NULL));
         if (lsi_example_parser_run(&p, t, false, 0, &v, &err) == LS_OK) {
             good++;
-            LST_CHECK(n == len || n == 0); // what was cut is always seen
+            LST_CHECK(n == len || n == 0); // a cut is always found
         } else {
             bad++;
             LST_CHECK(err.code == LS_INVALID_ARGUMENT);
