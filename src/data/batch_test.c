@@ -24,16 +24,6 @@ LST_TEST(D92_a_batch_of_unequal_elements_fails_and_the_next_one_goes_on)
     ls_dataset_release(d);
 }
 
-static ls_value *pair(ls_value *a, ls_value *b)
-{
-    ls_value *v = NULL;
-
-    LST_OK(ls_value_tuple((ls_value *[]){a, b}, 2, &v, NULL));
-    ls_value_release(a);
-    ls_value_release(b);
-    return v;
-}
-
 static ls_value *strings(size_t n, const char *const *s)
 {
     ls_string items[8];
@@ -55,7 +45,7 @@ static ls_value *strings(size_t n, const char *const *s)
 
 LST_TEST(strings_of_a_batch_outlive_the_elements_they_came_from)
 {
-    ls_dataset *d = lst_slices(pair(STRINGS("a", "", "ccc"), LST_INTS(1, 2, 3)));
+    ls_dataset *d = lst_slices(lst_pair(STRINGS("a", "", "ccc"), LST_INTS(1, 2, 3)));
     ls_dataset *shuffled = ls_dataset_shuffle(ls_dataset_retain(d), 3, 1);
 
     LST_CHECK(lst_spec_is(d, "(string (), int64 ())"));

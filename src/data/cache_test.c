@@ -292,21 +292,7 @@ LST_TEST(a_cache_in_a_file_continues_where_it_was_saved)
 
 static ls_status walk(ls_error *err)
 {
-    ls_dataset *d = ls_dataset_cache(lst_range(2), NULL);
-    ls_iterator *it = NULL;
-    ls_status st = ls_dataset_iterate(d, &it, err);
-
-    while (st == LS_OK) {
-        ls_value *v = NULL;
-
-        st = ls_iterator_next(it, &v, err);
-        if (st == LS_OK) {
-            ls_value_release(v);
-        }
-    }
-    ls_iterator_release(it);
-    ls_dataset_release(d);
-    return st == LS_OUT_OF_RANGE ? LS_OK : st;
+    return lst_read(ls_dataset_cache(lst_range(2), NULL), INT_MAX, err);
 }
 
 LST_TEST(no_allocation_that_fails_in_a_cache_leaks)

@@ -232,6 +232,13 @@ ls_status lsi_unary_iterator_new(const lsi_iterator_ops *ops, size_t size, ls_da
 /* The same for operators that call functions: the input gets a lineage of its own. */
 ls_status lsi_function_iterator_new(const lsi_iterator_ops *ops, size_t size,
                                     ls_dataset *d, lsi_iterator **out, ls_error *err);
+
+/* Entries for the table of an iterator that adds nothing to its input's. */
+ls_status lsi_unary_iterator_skip(lsi_iterator *it, int64_t n, int64_t *skipped,
+                                  ls_error *err);
+ls_status lsi_unary_iterator_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err);
+ls_status lsi_unary_iterator_restore(lsi_iterator *it, lsi_state_reader *r,
+                                     ls_error *err);
 void lsi_unary_iterator_close(lsi_iterator *it);
 
 /* These call the entry of the table, or do without where it is NULL. */

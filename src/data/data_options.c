@@ -38,28 +38,13 @@ static ls_status fill_input(lsi_iterator *it, lsi_batch_rows *rows, int64_t want
     return lsi_iterator_fill(((lsi_unary_iterator *)it)->input, rows, want, got, err);
 }
 
-static ls_status skip_input(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
-{
-    return lsi_iterator_skip(((lsi_unary_iterator *)it)->input, n, skipped, err);
-}
-
-static ls_status save_input(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
-{
-    return lsi_iterator_save(((lsi_unary_iterator *)it)->input, w, err);
-}
-
-static ls_status restore_input(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
-{
-    return lsi_iterator_restore(((lsi_unary_iterator *)it)->input, r, err);
-}
-
 static ls_status iterate_options(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_input,
                                          .fill = fill_input,
-                                         .skip = skip_input,
-                                         .save = save_input,
-                                         .restore = restore_input,
+                                         .skip = lsi_unary_iterator_skip,
+                                         .save = lsi_unary_iterator_save,
+                                         .restore = lsi_unary_iterator_restore,
                                          .close = lsi_unary_iterator_close};
 
     return lsi_unary_iterator_new(&ops, sizeof(lsi_unary_iterator), d, out, err);

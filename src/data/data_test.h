@@ -5,6 +5,7 @@
 #include "ls_test.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 typedef struct lst_text {
@@ -187,6 +188,17 @@ static inline ls_value *lst_ints(size_t n, const int64_t *x)
     lst_ints(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t),                   \
              (const int64_t[]){__VA_ARGS__})
 
+/* A tuple of two values, which are released. */
+static inline ls_value *lst_pair(ls_value *a, ls_value *b)
+{
+    ls_value *v = NULL;
+
+    LST_OK(ls_value_tuple((ls_value *[]){a, b}, 2, &v, NULL));
+    ls_value_release(a);
+    ls_value_release(b);
+    return v;
+}
+
 static inline ls_dataset *lst_slices(ls_value *v)
 {
     ls_dataset *d = ls_dataset_slices(v);
@@ -253,6 +265,23 @@ static inline bool lst_raises(ls_dataset *d, const char *python)
     }
     ls_dataset_release(d);
     return same;
+}
+
+/* Reads `most` elements of a dataset, which is released, or all of them: INT_MAX. */
+static inline ls_status lst_read(ls_dataset *d, int most, ls_error *err)
+{
+    ls_iterator *it = NULL;
+    ls_status st = ls_dataset_iterate(d, &it, err);
+
+    for (int i = 0; i < most && st == LS_OK; i++) {
+        ls_value *v = NULL;
+
+        st = ls_iterator_next(it, &v, err);
+        ls_value_release(v);
+    }
+    ls_iterator_release(it);
+    ls_dataset_release(d);
+    return st == LS_OUT_OF_RANGE && most == INT_MAX ? LS_OK : st;
 }
 
 /*

@@ -48,9 +48,10 @@ struct cut {
     bool drop; // a single row, without its axis
 };
 
-static ls_status cut_leaf(const ls_value *v, const struct cut *cut, ls_value **out,
+static ls_status cut_leaf(const ls_value *v, const void *user, ls_value **out,
                           ls_error *err)
 {
+    const struct cut *cut = user;
     ls_tensor *t = ls_value_as_tensor(v), *part = NULL;
     ls_status st;
 
@@ -69,22 +70,22 @@ static ls_status cut_leaf(const ls_value *v, const struct cut *cut, ls_value **o
     return st;
 }
 
-static ls_status cut_value(const ls_value *v, const struct cut *cut, ls_value **out,
-                           ls_error *err)
+ls_status lsi_element_map(const ls_value *v, lsi_leaf_fn fn, const void *user,
+                          ls_value **out, ls_error *err)
 {
     const size_t n = ls_value_size(v);
     ls_value **items = NULL;
     ls_status st = LS_OK;
 
     if (ls_value_is_leaf(v) || lsi_value_is_sparse(v)) {
-        return cut_leaf(v, cut, out, err);
+        return fn(v, user, out, err);
     }
     items = lsi_alloc(LSI_MAX(n, 1), sizeof(ls_value *));
     if (items == NULL) {
         return lsi_fail_memory(err, "an element", n * sizeof(ls_value *));
     }
     for (size_t i = 0; i < n && st == LS_OK; i++) {
-        st = cut_value(ls_value_child(v, i), cut, &items[i], err);
+        st = lsi_element_map(ls_value_child(v, i), fn, user, &items[i], err);
     }
     if (st == LS_OK) {
         st = lsi_value_like(v, items, out, err);
@@ -97,7 +98,7 @@ ls_status lsi_value_row(const ls_value *batch, int64_t i, ls_value **out, ls_err
 {
     const struct cut cut = {i, i + 1, true};
 
-    return cut_value(batch, &cut, out, err);
+    return lsi_element_map(batch, cut_leaf, &cut, out, err);
 }
 
 ls_status lsi_value_rows(const ls_value *batch, int64_t begin, int64_t end,
@@ -105,7 +106,7 @@ ls_status lsi_value_rows(const ls_value *batch, int64_t begin, int64_t end,
 {
     const struct cut cut = {begin, end, false};
 
-    return cut_value(batch, &cut, out, err);
+    return lsi_element_map(batch, cut_leaf, &cut, out, err);
 }
 
 /* The rows of all leaves; `rows` of the leaves before: -2: none yet; -1: failed. */

@@ -8,6 +8,12 @@ ls_status lsi_value_row(const ls_value *batch, int64_t i, ls_value **out, ls_err
 ls_status lsi_value_rows(const ls_value *batch, int64_t begin, int64_t end,
                          ls_value **out, ls_error *err);
 
+/* The structure of `v` with fn(leaf) in the place of each leaf; a sparse value is a leaf. */
+typedef ls_status (*lsi_leaf_fn)(const ls_value *leaf, const void *user, ls_value **out,
+                                 ls_error *err);
+ls_status lsi_element_map(const ls_value *v, lsi_leaf_fn fn, const void *user,
+                          ls_value **out, ls_error *err);
+
 /* The size of axis 0 of all leaves; -1 and an error if it differs or one is a scalar. */
 int64_t lsi_value_row_count(const ls_value *batch, ls_error *err);
 

@@ -1,22 +1,12 @@
 /* The graph of datasets: failures while it is built, options, clones, kinds. */
 #include "data/data_test.h"
 
-static ls_value *pair(ls_value *a, ls_value *b)
-{
-    ls_value *v = NULL;
-
-    LST_OK(ls_value_tuple((ls_value *[]){a, b}, 2, &v, NULL));
-    ls_value_release(a);
-    ls_value_release(b);
-    return v;
-}
-
 LST_TEST(D92_what_does_not_go_together_is_an_invalid_argument)
 {
     ls_dataset *d = NULL;
     ls_error err = LS_ERROR_INIT;
 
-    d = lst_slices(pair(LST_INTS(1, 2, 3), LST_INTS(4, 5)));
+    d = lst_slices(lst_pair(LST_INTS(1, 2, 3), LST_INTS(4, 5)));
     LST_FAILS(ls_dataset_status(d, &err), LS_INVALID_ARGUMENT, err, "3 and 2");
     ls_dataset_release(d);
     LST_CHECK(lst_code(ls_dataset_shard(lst_range(5), 0, 0)) == LS_INVALID_ARGUMENT);

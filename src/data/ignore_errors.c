@@ -37,22 +37,11 @@ static ls_status next_without_error(lsi_iterator *it, ls_value **out, ls_error *
     }
 }
 
-static ls_status save_ignore_errors(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
-{
-    return lsi_iterator_save(((lsi_unary_iterator *)it)->input, w, err);
-}
-
-static ls_status restore_ignore_errors(lsi_iterator *it, lsi_state_reader *r,
-                                       ls_error *err)
-{
-    return lsi_iterator_restore(((lsi_unary_iterator *)it)->input, r, err);
-}
-
 static ls_status iterate_ignore_errors(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_without_error,
-                                         .save = save_ignore_errors,
-                                         .restore = restore_ignore_errors,
+                                         .save = lsi_unary_iterator_save,
+                                         .restore = lsi_unary_iterator_restore,
                                          .close = lsi_unary_iterator_close};
 
     const ls_status st =

@@ -22,9 +22,10 @@ struct piece {
     int64_t k, n;
 };
 
-static ls_status cut_leaf(const ls_value *v, const struct piece *p, ls_value **out,
+static ls_status cut_leaf(const ls_value *v, const void *user, ls_value **out,
                           ls_error *err)
 {
+    const struct piece *p = user;
     const bool sparse = lsi_value_is_sparse(v);
     ls_tensor *t = ls_value_as_tensor(v), *part = NULL;
     ls_status st;
@@ -48,30 +49,6 @@ static ls_status cut_leaf(const ls_value *v, const struct piece *p, ls_value **o
     return st;
 }
 
-static ls_status cut_piece(const ls_value *v, const struct piece *p, ls_value **out,
-                           ls_error *err)
-{
-    const size_t n = ls_value_size(v);
-    ls_value **items = NULL;
-    ls_status st = LS_OK;
-
-    if (ls_value_is_leaf(v) || lsi_value_is_sparse(v)) {
-        return cut_leaf(v, p, out, err);
-    }
-    items = lsi_alloc(LSI_MAX(n, 1), sizeof(ls_value *));
-    if (items == NULL) {
-        return lsi_fail_memory(err, "a piece of a batch", n * sizeof(ls_value *));
-    }
-    for (size_t i = 0; i < n && st == LS_OK; i++) {
-        st = cut_piece(ls_value_child(v, i), p, &items[i], err);
-    }
-    if (st == LS_OK) {
-        st = lsi_value_like(v, items, out, err);
-    }
-    lsi_value_release_all(items, n);
-    return st;
-}
-
 static ls_status next_piece(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct legacy_iterator *l = (struct legacy_iterator *)it;
@@ -85,7 +62,7 @@ static ls_status next_piece(lsi_iterator *it, ls_value **out, ls_error *err)
     if (st != LS_OK) {
         return st;
     }
-    st = cut_piece(l->batch, &p, out, err);
+    st = lsi_element_map(l->batch, cut_leaf, &p, out, err);
     l->piece = p.k + 1;
     if (st == LS_INVALID_ARGUMENT || (st == LS_OK && l->piece == n)) {
         ls_value_release(l->batch);

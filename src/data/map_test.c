@@ -314,19 +314,7 @@ LST_TEST(a_stateful_map_is_not_saved)
 
 static ls_status walk(ls_error *err)
 {
-    ls_dataset *d = map_of(lst_range(6), square, NULL, 2, false);
-    ls_iterator *it = NULL;
-    ls_status st = ls_dataset_iterate(d, &it, err);
-
-    for (int i = 0; i < 6 && st == LS_OK; i++) {
-        ls_value *v = NULL;
-
-        st = ls_iterator_next(it, &v, err);
-        ls_value_release(v);
-    }
-    ls_iterator_release(it);
-    ls_dataset_release(d);
-    return st;
+    return lst_read(map_of(lst_range(6), square, NULL, 2, false), 6, err);
 }
 
 LST_TEST(no_allocation_that_fails_in_a_parallel_map_leaks_or_hangs)

@@ -145,6 +145,12 @@ ls_status lsi_iterator_next(lsi_iterator *it, ls_value **out, ls_error *err)
     return it->ops->next(it, out, err);
 }
 
+ls_status lsi_unary_iterator_skip(lsi_iterator *it, int64_t n, int64_t *skipped,
+                                  ls_error *err)
+{
+    return lsi_iterator_skip(((lsi_unary_iterator *)it)->input, n, skipped, err);
+}
+
 ls_status lsi_iterator_fill_by_next(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
                                     int64_t *got, ls_error *err)
 {
@@ -221,6 +227,16 @@ ls_status lsi_iterator_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err
 ls_status lsi_iterator_restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     return it->ops->restore(it, r, err);
+}
+
+ls_status lsi_unary_iterator_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
+{
+    return lsi_iterator_save(((lsi_unary_iterator *)it)->input, w, err);
+}
+
+ls_status lsi_unary_iterator_restore(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
+{
+    return lsi_iterator_restore(((lsi_unary_iterator *)it)->input, r, err);
 }
 
 ls_status lsi_input_iterator_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)

@@ -160,19 +160,9 @@ LST_TEST(padded_batches_continue_where_they_were_saved)
 
 static ls_status walk(ls_error *err)
 {
-    ls_dataset *d = ls_dataset_padded_batch(ls_dataset_batch(lst_range(3), 2), 2, NULL,
-                                            NULL, 0, false);
-    ls_iterator *it = NULL;
-    ls_value *v = NULL;
-    ls_status st = ls_dataset_iterate(d, &it, err);
-
-    if (st == LS_OK) {
-        st = ls_iterator_next(it, &v, err);
-    }
-    ls_value_release(v);
-    ls_iterator_release(it);
-    ls_dataset_release(d);
-    return st;
+    return lst_read(ls_dataset_padded_batch(ls_dataset_batch(lst_range(3), 2), 2, NULL,
+                                            NULL, 0, false),
+                    1, err);
 }
 
 LST_TEST(no_allocation_that_fails_in_a_padded_batch_leaks)

@@ -242,19 +242,7 @@ LST_TEST(a_state_may_be_restored_where_the_buffer_is_smaller)
 
 static ls_status walk(ls_error *err)
 {
-    ls_dataset *d = ls_dataset_prefetch(lst_range(4), 2);
-    ls_iterator *it = NULL;
-    ls_status st = ls_dataset_iterate(d, &it, err);
-
-    for (int i = 0; i < 4 && st == LS_OK; i++) {
-        ls_value *v = NULL;
-
-        st = ls_iterator_next(it, &v, err);
-        ls_value_release(v);
-    }
-    ls_iterator_release(it);
-    ls_dataset_release(d);
-    return st;
+    return lst_read(ls_dataset_prefetch(lst_range(4), 2), 4, err);
 }
 
 LST_TEST(no_allocation_that_fails_in_a_prefetch_leaks_or_hangs)

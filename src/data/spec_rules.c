@@ -4,10 +4,6 @@
 
 #include <string.h>
 
-/* Makes another spec of a leaf. */
-typedef ls_status (*leaf_rule)(const ls_spec *leaf, int64_t n, ls_spec **out,
-                               ls_error *err);
-
 static bool is_leaf(const ls_spec *s)
 {
     return s->kind != LS_SPEC_TUPLE && s->kind != LS_SPEC_DICT;
@@ -29,22 +25,21 @@ static ls_status spec_like(const ls_spec *s, ls_spec *const *items, ls_spec **ou
                : ls_spec_tuple(items, s->size, out, err);
 }
 
-/* The structure of `s` with rule(leaf) in the place of each leaf. */
-static ls_status apply_rule(const ls_spec *s, leaf_rule rule, int64_t n, ls_spec **out,
-                            ls_error *err)
+ls_status lsi_spec_map(const ls_spec *s, lsi_spec_rule rule, void *user, ls_spec **out,
+                       ls_error *err)
 {
     ls_spec **items = NULL;
     ls_status st = LS_OK;
 
     if (is_leaf(s)) {
-        return rule(s, n, out, err);
+        return rule(s, user, out, err);
     }
     items = lsi_alloc(LSI_MAX(s->size, 1), sizeof(ls_spec *));
     if (items == NULL) {
         return lsi_fail_memory(err, "a spec", s->size * sizeof(ls_spec *));
     }
     for (size_t i = 0; i < s->size && st == LS_OK; i++) {
-        st = apply_rule(s->child[i], rule, n, &items[i], err);
+        st = lsi_spec_map(s->child[i], rule, user, &items[i], err);
     }
     if (st == LS_OK) {
         st = spec_like(s, items, out, err);
@@ -52,6 +47,8 @@ static ls_status apply_rule(const ls_spec *s, leaf_rule rule, int64_t n, ls_spec
     release_specs(items, s->size);
     return st;
 }
+
+/* ---- rules; `n` points to the number of rows, an int64_t ---- */
 
 /* A leaf of the same kind and dtype with another shape. */
 static ls_status leaf_with_shape(const ls_spec *s, int ndim, const int64_t *dims,
@@ -61,7 +58,7 @@ static ls_status leaf_with_shape(const ls_spec *s, int ndim, const int64_t *dims
                                      : ls_spec_tensor(s->dtype, ndim, dims, out, err);
 }
 
-static ls_status batch_leaf(const ls_spec *s, int64_t n, ls_spec **out, ls_error *err)
+static ls_status batch_leaf(const ls_spec *s, void *n, ls_spec **out, ls_error *err)
 {
     int64_t dims[LS_MAX_DIMS];
 
@@ -79,7 +76,7 @@ static ls_status batch_leaf(const ls_spec *s, int64_t n, ls_spec **out, ls_error
                              "batch: elements have %d axes already, which is the most",
                              LS_MAX_DIMS);
     }
-    dims[0] = n;
+    dims[0] = *(const int64_t *)n;
     memcpy(dims + 1, s->dims, (size_t)s->ndim * sizeof *dims);
     return leaf_with_shape(s, s->ndim + 1, dims, out, err);
 }
@@ -90,9 +87,8 @@ static ls_status fail_scalar(ls_error *err)
                          "a component is a scalar and has no rows: call batch before");
 }
 
-static ls_status unbatch_leaf(const ls_spec *s, int64_t n, ls_spec **out, ls_error *err)
+static ls_status unbatch_leaf(const ls_spec *s, void *n, ls_spec **out, ls_error *err)
 {
-    (void)n;
     if (s->ndim < 0) {
         return batch_leaf(s, n, out, err);
     }
@@ -101,7 +97,7 @@ static ls_status unbatch_leaf(const ls_spec *s, int64_t n, ls_spec **out, ls_err
                : leaf_with_shape(s, s->ndim - 1, s->dims + 1, out, err);
 }
 
-static ls_status rows_leaf(const ls_spec *s, int64_t n, ls_spec **out, ls_error *err)
+static ls_status rows_leaf(const ls_spec *s, void *n, ls_spec **out, ls_error *err)
 {
     int64_t dims[LS_MAX_DIMS];
 
@@ -112,35 +108,38 @@ static ls_status rows_leaf(const ls_spec *s, int64_t n, ls_spec **out, ls_error 
         return fail_scalar(err);
     }
     memcpy(dims, s->dims, sizeof dims);
-    dims[0] = n;
+    dims[0] = *(const int64_t *)n;
     return leaf_with_shape(s, s->ndim, dims, out, err);
 }
 
-static ls_status divide_leaf(const ls_spec *s, int64_t n, ls_spec **out, ls_error *err)
+static ls_status divide_leaf(const ls_spec *s, void *n, ls_spec **out, ls_error *err)
 {
-    const int64_t rows = ls_spec_dim(s, 0);
+    const int64_t rows = ls_spec_dim(s, 0), by = *(const int64_t *)n;
+    int64_t each = rows > 0 && rows % by == 0 ? rows / by : -1;
 
-    return rows_leaf(s, rows > 0 && rows % n == 0 ? rows / n : -1, out, err);
+    return rows_leaf(s, &each, out, err);
 }
 
 ls_status lsi_spec_batch(const ls_spec *s, int64_t n, ls_spec **out, ls_error *err)
 {
-    return apply_rule(s, batch_leaf, n, out, err);
+    return lsi_spec_map(s, batch_leaf, &n, out, err);
 }
 
 ls_status lsi_spec_unbatch(const ls_spec *s, ls_spec **out, ls_error *err)
 {
-    return apply_rule(s, unbatch_leaf, -1, out, err);
+    int64_t unknown = -1;
+
+    return lsi_spec_map(s, unbatch_leaf, &unknown, out, err);
 }
 
 ls_status lsi_spec_with_rows(const ls_spec *s, int64_t n, ls_spec **out, ls_error *err)
 {
-    return apply_rule(s, rows_leaf, n, out, err);
+    return lsi_spec_map(s, rows_leaf, &n, out, err);
 }
 
 ls_status lsi_spec_divide_rows(const ls_spec *s, int64_t n, ls_spec **out, ls_error *err)
 {
-    return apply_rule(s, divide_leaf, n, out, err);
+    return lsi_spec_map(s, divide_leaf, &n, out, err);
 }
 
 static ls_status fail_different(const ls_spec *a, const ls_spec *b, ls_error *err)
@@ -464,32 +463,4 @@ ls_status lsi_spec_pack(const ls_spec *s, ls_value *const *leaves, ls_value **ou
                         ls_error *err)
 {
     return pack_leaves(s, &leaves, out, err);
-}
-
-ls_status lsi_spec_map(const ls_spec *s, lsi_spec_rule rule, void *user, ls_spec **out,
-                       ls_error *err)
-{
-    ls_spec **items = NULL;
-    ls_status st = LS_OK;
-
-    if (s->kind != LS_SPEC_TUPLE && s->kind != LS_SPEC_DICT) {
-        return rule(s, user, out, err);
-    }
-    items = lsi_alloc(LSI_MAX(s->size, 1), sizeof(ls_spec *));
-    if (items == NULL) {
-        return lsi_fail_memory(err, "a spec", s->size * sizeof(ls_spec *));
-    }
-    for (size_t i = 0; i < s->size && st == LS_OK; i++) {
-        st = lsi_spec_map(s->child[i], rule, user, &items[i], err);
-    }
-    if (st == LS_OK) {
-        st = s->kind == LS_SPEC_DICT
-                 ? ls_spec_dict((const char *const *)s->keys, items, s->size, out, err)
-                 : ls_spec_tuple(items, s->size, out, err);
-    }
-    for (size_t i = 0; i < s->size; i++) {
-        ls_spec_release(items[i]);
-    }
-    lsi_free(items);
-    return st;
 }

@@ -65,8 +65,7 @@ struct parse_node {
 };
 
 struct parse_iterator {
-    lsi_iterator base;
-    lsi_iterator *input;
+    lsi_unary_iterator unary;
     bool helped; // it has called lsi_input_threads_use()
 };
 
@@ -90,7 +89,7 @@ static ls_status next_parsed(lsi_iterator *it, ls_value **out, ls_error *err)
         node->parallel == LS_AUTOTUNE ? lsi_input_threads_count() : node->parallel;
     ls_value *batch = NULL;
     ls_tensor *records;
-    ls_status st = lsi_iterator_next(p->input, &batch, err);
+    ls_status st = lsi_iterator_next(p->unary.input, &batch, err);
 
     if (st != LS_OK) {
         return st;
@@ -105,24 +104,9 @@ static ls_status next_parsed(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status skip_parsed(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
-{
-    return lsi_iterator_skip(((struct parse_iterator *)it)->input, n, skipped, err);
-}
-
-static ls_status save_parse(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
-{
-    return lsi_iterator_save(((struct parse_iterator *)it)->input, w, err);
-}
-
-static ls_status restore_parse(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
-{
-    return lsi_iterator_restore(((struct parse_iterator *)it)->input, r, err);
-}
-
 static void close_parse(lsi_iterator *it)
 {
-    lsi_iterator_close(((struct parse_iterator *)it)->input);
+    lsi_unary_iterator_close(it);
     if (((struct parse_iterator *)it)->helped) {
         lsi_input_threads_leave();
     }
@@ -131,27 +115,18 @@ static void close_parse(lsi_iterator *it)
 static ls_status iterate_parse(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_parsed,
-                                         .skip = skip_parsed,
-                                         .save = save_parse,
-                                         .restore = restore_parse,
+                                         .skip = lsi_unary_iterator_skip,
+                                         .save = lsi_unary_iterator_save,
+                                         .restore = lsi_unary_iterator_restore,
                                          .close = close_parse};
-    lsi_iterator *it = NULL;
-    ls_status st = lsi_iterator_new(&ops, sizeof(struct parse_iterator), d, &it, err);
+    const ls_status st =
+        lsi_unary_iterator_new(&ops, sizeof(struct parse_iterator), d, out, err);
 
-    if (st != LS_OK) {
-        return st;
-    }
-    if (((const struct parse_node *)d)->parallel != 0) {
+    if (st == LS_OK && ((const struct parse_node *)d)->parallel != 0) {
         lsi_input_threads_use();
-        ((struct parse_iterator *)it)->helped = true;
+        ((struct parse_iterator *)*out)->helped = true;
     }
-    st = lsi_dataset_iterate(d->inputs[0], &((struct parse_iterator *)it)->input, err);
-    if (st != LS_OK) {
-        lsi_iterator_close(it);
-        return st;
-    }
-    *out = it;
-    return LS_OK;
+    return st;
 }
 
 static ls_dataset *rebuild_parse(const ls_dataset *d, ls_dataset *const *inputs)

@@ -443,24 +443,10 @@ static const char *alloc_path;
 static ls_status read_all(ls_error *err)
 {
     ls_dataset *d = ls_dataset_tfrecord_files(ONE(alloc_path), 1, NULL);
-    ls_iterator *it = NULL;
-    ls_value *v = NULL;
-    ls_status st;
 
     d = ls_dataset_batch(d, 2);
-    if (d == NULL) {
-        return lsi_fail_memory(err, "a dataset", 1); // as iterating NULL fails
-    }
-    st = ls_dataset_iterate(d, &it, err);
-    while (st == LS_OK) {
-        st = ls_iterator_next(it, &v, err);
-        if (st == LS_OK) {
-            ls_value_release(v);
-        }
-    }
-    ls_iterator_release(it);
-    ls_dataset_release(d);
-    return st == LS_OUT_OF_RANGE ? LS_OK : st;
+    return d != NULL ? lst_read(d, INT_MAX, err)
+                     : lsi_fail_memory(err, "a dataset", 1); // as iterating NULL fails
 }
 
 LST_TEST(every_allocation_of_a_reader_may_fail)
