@@ -1,4 +1,4 @@
-/* What the user knows about the number of elements, checked as they come. */
+/* assert_cardinality: a number of elements that the user promises, checked at the end. */
 #include "data/data.h"
 
 struct counted {
@@ -7,11 +7,12 @@ struct counted {
 };
 
 struct counted_iterator {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     int64_t seen;
 };
 
-static ls_status other(int64_t want, const char *how, int64_t seen, ls_error *err)
+static ls_status wrong_cardinality(int64_t want, const char *how, int64_t seen,
+                                   ls_error *err)
 {
     return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
                     "assert_cardinality: %lld elements were promised, the input has %s "
@@ -19,15 +20,15 @@ static ls_status other(int64_t want, const char *how, int64_t seen, ls_error *er
                     (long long)want, how, (long long)seen);
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_asserted(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct counted_iterator *c = (struct counted_iterator *)it;
     const int64_t want = ((const struct counted *)it->dataset)->count;
     ls_value *element = NULL;
     const ls_status st = lsi_iterator_next(c->unary.input, &element, err);
 
-    if (st == LS_OUT_OF_RANGE && c->seen != want) { // also when it is asked again
-        return other(want, "only", c->seen, err);
+    if (st == LS_OUT_OF_RANGE && c->seen != want) { // also on every later call
+        return wrong_cardinality(want, "only", c->seen, err);
     }
     if (st != LS_OK) {
         return st;
@@ -35,30 +36,31 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     c->seen++;
     if (want != LS_INFINITE && c->seen > want) {
         ls_value_release(element);
-        return other(want, "at least", c->seen, err);
+        return wrong_cardinality(want, "at least", c->seen, err);
     }
     *out = element;
     return LS_OK;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_asserted(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct counted_iterator *c = (struct counted_iterator *)it;
 
-    lsi_write_u64(w, (uint64_t)c->seen);
-    lsi_write_bool(w, false); // keeps its place: positions of earlier versions have it
+    lsi_state_write_u64(w, (uint64_t)c->seen);
+    lsi_state_write_bool(
+        w, false); // unused: saved states of earlier versions have this field
     return lsi_iterator_save(c->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_asserted(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct counted_iterator *c = (struct counted_iterator *)it;
     uint64_t seen = 0;
     bool unused = false;
-    ls_status st = lsi_read_count(r, INT64_MAX / 2, &seen, err);
+    ls_status st = lsi_state_read_count(r, INT64_MAX / 2, &seen, err);
 
     if (st == LS_OK) {
-        st = lsi_read_bool(r, &unused, err);
+        st = lsi_state_read_bool(r, &unused, err);
     }
     if (st != LS_OK) {
         return st;
@@ -67,15 +69,17 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
     return lsi_iterator_restore(c->unary.input, r, err);
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_asserted(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = lsi_unary_close};
+    static const lsi_iterator_ops ops = {.next = next_asserted,
+                                         .save = save_asserted,
+                                         .restore = restore_asserted,
+                                         .close = lsi_unary_iterator_close};
 
-    return lsi_unary_new(&ops, sizeof(struct counted_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct counted_iterator), d, out, err);
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_asserted(const ls_dataset *d, ls_dataset *const *inputs)
 {
     return ls_dataset_assert_cardinality(ls_dataset_retain(inputs[0]),
                                          ((const struct counted *)d)->count);
@@ -83,8 +87,9 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
 
 ls_dataset *ls_dataset_assert_cardinality(ls_dataset *d, int64_t cardinality)
 {
-    static const lsi_dataset_ops ops = {
-        .kind = "assert_cardinality", .iterate = iterate, .rebuild = rebuild};
+    static const lsi_dataset_ops ops = {.kind = "assert_cardinality",
+                                        .iterate = iterate_asserted,
+                                        .rebuild = rebuild_asserted};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct counted), &d, 1);
 
     if (lsi_dataset_bad(made)) {
@@ -97,6 +102,6 @@ ls_dataset *ls_dataset_assert_cardinality(ls_dataset *d, int64_t cardinality)
                                 (long long)cardinality);
     }
     ((struct counted *)made)->count = cardinality;
-    lsi_dataset_note(made, (uint64_t)cardinality);
+    lsi_dataset_mix_parameter(made, (uint64_t)cardinality);
     return lsi_dataset_done(made, LS_OK, ls_spec_retain(d->spec), cardinality, NULL);
 }

@@ -1,12 +1,12 @@
 /*
- * A cache in a file. It is written by one iterator at a time, which holds the lock (a
- * folder NAME.lockfile: making one is atomic); the last bytes of a complete file say so.
- * A file without them is what somebody left behind who came to no end.
+ * cache in a file. It is written by one iterator at a time, which holds the lock (a
+ * folder NAME.lockfile: creating a folder is atomic). A complete file ends with a mark; a
+ * file without it was left by a pass that did not reach its end.
  *
  * Layout: the magic number; for each element its length, two checksums and its bytes as
- * in a saved position; then the mark of the end, the number of elements and the magic
- * number again. The first checksum is over the element's number and its length, so that
- * one that is missing or stands elsewhere is found; the second is over its bytes.
+ * in a saved state; then the end mark, the number of elements and the magic number again.
+ * The first checksum is over the element's number and its length, so that an element that
+ * is missing or out of order is found; the second is over its bytes.
  */
 #include "data/cache.h"
 #include "data/file/crc32c.h"
@@ -23,32 +23,32 @@
 enum { TAIL = 3 * sizeof(uint64_t), HEAD = 2 * sizeof(uint64_t), PIECE = 1 << 16 };
 
 enum mode {
-    NEW,     // nothing was asked for yet
-    WRITING, // the file is ours and goes along
-    READING, // the file is complete
-    PASSING  // the file is left alone; elements come from the input
+    NEW,     // before the first call
+    WRITING, // elements of the input are returned and written
+    READING, // elements come from the complete file
+    PASSING  // elements come from the input; the file is not used
 };
 
 struct cache_file {
-    lsi_unary unary; // the input is NULL while reading
-    bool over;       // the input is; reading: the file is damaged here
+    lsi_unary_iterator unary; // the input is NULL while reading
+    bool over;                // the input has ended; reading: the file is damaged here
     const lsi_cache_node *node;
     enum mode mode;
-    char *lock; // its name; NULL: none yet
+    char *lock; // its name; NULL: not made yet
     lsi_file *file;
-    uint64_t count;  // elements given
-    uint64_t total;  // reading: elements that the file says it has
-    ls_value *late;  // an element that could not be written, not given yet
-    lsi_writer next; // what is not yet in the file; NEW: of a restored position
-    uint64_t size;   // reading: where the elements end; writing: bytes in the file
-    uint8_t *piece;  // reading: bytes [at, have) of the file lie before `offset`
+    uint64_t count;        // elements returned
+    uint64_t total;        // reading: number of elements, from the end of the file
+    ls_value *late;        // an element that could not be written and was not returned
+    lsi_state_writer next; // bytes to be written; NEW: those of a restored state
+    uint64_t size;         // reading: where the elements end; writing: bytes in the file
+    uint8_t *piece;        // reading: bytes [at, have) of the file lie before `offset`
     size_t at, have, room;
     uint64_t offset;
 };
 
 /* ---- names and locks ---- */
 
-/* The name of the lock is made before and kept: giving it back needs no memory. */
+/* The lock's name is kept, so that removing the lock needs no memory. */
 static ls_status name_lock(struct cache_file *c, ls_error *err)
 {
     const size_t room = strlen(c->node->file) + sizeof ".lockfile";
@@ -63,7 +63,7 @@ static ls_status name_lock(struct cache_file *c, ls_error *err)
     return LS_OK;
 }
 
-static ls_status lock(struct cache_file *c, ls_error *err)
+static ls_status lock_cache(struct cache_file *c, ls_error *err)
 {
     ls_status st = name_lock(c, err);
 
@@ -71,27 +71,28 @@ static ls_status lock(struct cache_file *c, ls_error *err)
         st = lsi_folder_create(c->lock, err);
     }
     if (st == LS_ALREADY_EXISTS) {
-        st = lsi_fail(err, LS_ALREADY_EXISTS, -1,
-                      "cache %.150s: somebody is filling it, %.150s is there; if nobody "
-                      "is any more, remove both",
-                      c->node->file, c->lock);
+        st = lsi_fail(
+            err, LS_ALREADY_EXISTS, -1,
+            "cache %.150s: another iterator is filling it: %.150s exists; if none "
+            "is, remove both",
+            c->node->file, c->lock);
     }
     return st;
 }
 
-static void unlock(const struct cache_file *c)
+static void unlock_cache(const struct cache_file *c)
 {
     if (lsi_file_remove(c->lock, NULL) != LS_OK) {
         lsi_log(LS_LOG_WARNING, "cache %s: its lock could not be removed", c->node->file);
     }
 }
 
-/* A file that is there: */
+/* A file that exists: */
 struct found {
     lsi_file *file;
     uint64_t size;  // where its elements end
-    uint64_t total; // how many it says that there are
-    bool whole;     // it has its end
+    uint64_t total; // the number of elements at its end
+    bool whole;     // it has the end mark
     bool old;       // it has no checksums
 };
 
@@ -125,7 +126,7 @@ static ls_status open_file(const struct cache_file *c, struct found *f, ls_error
 /* ---- reading ---- */
 
 /* Makes `n` bytes available at once; *got is less where the elements end. */
-static ls_status ensure(struct cache_file *c, size_t n, size_t *got, ls_error *err)
+static ls_status buffer_bytes(struct cache_file *c, size_t n, size_t *got, ls_error *err)
 {
     ls_status st = LS_OK;
     size_t more = 0;
@@ -157,15 +158,16 @@ static ls_status ensure(struct cache_file *c, size_t n, size_t *got, ls_error *e
     return st;
 }
 
-static ls_status damaged(const struct cache_file *c, const char *what, ls_error *err)
+static ls_status cache_damaged(const struct cache_file *c, const char *what,
+                               ls_error *err)
 {
     return lsi_fail(err, LS_DATA_LOSS, -1,
                     "cache %s is damaged at byte %" PRIu64 ", element %" PRIu64
-                    ": %s; remove it, and it is made anew",
+                    ": %s; remove the file, and it is written again",
                     c->node->file, c->offset - (c->have - c->at), c->count, what);
 }
 
-/* The checksum of what stands before an element: its number, and its length. */
+/* The checksum in front of an element, over its number and its length. */
 static uint32_t sum_of_head(uint64_t count, uint64_t length)
 {
     const uint64_t head[2] = {count, length};
@@ -173,42 +175,44 @@ static uint32_t sum_of_head(uint64_t count, uint64_t length)
     return lsi_crc32c_masked(head, sizeof head);
 }
 
-/* What follows the last element must be as many elements before. */
+/* At the end mark: as many elements must have been read as it says. */
 static ls_status at_end(const struct cache_file *c, ls_error *err)
 {
-    return c->count == c->total ? LS_OUT_OF_RANGE
-                                : damaged(c, "it ends before its last element", err);
+    return c->count == c->total
+               ? LS_OUT_OF_RANGE
+               : cache_damaged(c, "it ends before its last element", err);
 }
 
 /*
- * The bytes of the next element, HEAD behind c->piece + c->at; LS_OUT_OF_RANGE: the end.
- * Nothing is passed over: after a failure the same element comes again.
+ * Buffers the next element, whose bytes begin HEAD bytes after c->piece + c->at;
+ * LS_OUT_OF_RANGE: the end. The position stays: after a failure the same element is read
+ * again.
  */
 static ls_status find_record(struct cache_file *c, size_t *n, ls_error *err)
 {
     uint64_t length = 0;
     uint32_t sums[2] = {0};
     size_t got = 0;
-    ls_status st = ensure(c, HEAD, &got, err);
+    ls_status st = buffer_bytes(c, HEAD, &got, err);
 
     if (st != LS_OK || got == 0) {
         return st != LS_OK ? st : at_end(c, err);
     }
     if (got < HEAD) {
-        return damaged(c, "an element is cut off", err);
+        return cache_damaged(c, "an element is cut off", err);
     }
     memcpy(&length, c->piece + c->at, sizeof length);
     memcpy(sums, c->piece + c->at + sizeof length, sizeof sums);
     if (sums[0] != sum_of_head(c->count, length) || length > c->size) {
-        return damaged(c, "the checksum of its number and length is wrong", err);
+        return cache_damaged(c, "the checksum of its number and length is wrong", err);
     }
-    st = ensure(c, HEAD + (size_t)length, &got, err);
+    st = buffer_bytes(c, HEAD + (size_t)length, &got, err);
     if (st == LS_OK && got < HEAD + length) {
-        st = damaged(c, "an element is cut off", err);
+        st = cache_damaged(c, "an element is cut off", err);
     }
     if (st == LS_OK &&
         sums[1] != lsi_crc32c_masked(c->piece + c->at + HEAD, (size_t)length)) {
-        st = damaged(c, "the checksum of its bytes is wrong", err);
+        st = cache_damaged(c, "the checksum of its bytes is wrong", err);
     }
     *n = (size_t)length;
     return st;
@@ -226,21 +230,21 @@ static ls_status read_element(struct cache_file *c, ls_value **out, ls_error *er
     ls_status st = c->over ? LS_OUT_OF_RANGE : find_record(c, &n, err);
 
     if (st == LS_OK) {
-        lsi_reader r = {c->piece + c->at + HEAD, n, 0};
+        lsi_state_reader r = {c->piece + c->at + HEAD, n, 0};
 
-        st = lsi_read_element(&r, c->node->base.spec, out, err);
+        st = lsi_state_read_element(&r, c->node->base.spec, out, err);
         if (st != LS_OK && st != LS_RESOURCE_EXHAUSTED) {
-            st = damaged(c, "it is no element of this dataset", err);
+            st = cache_damaged(c, "it is no element of this dataset", err);
         }
         if (st == LS_OK) {
             pass_record(c, n);
         }
     }
-    c->over = c->over || st == LS_DATA_LOSS; // nothing behind it can be trusted
+    c->over = c->over || st == LS_DATA_LOSS; // nothing after it is read
     return st;
 }
 
-/* The input is not needed any more; the file is taken over. */
+/* Reads from the file, which is taken over, instead of the input. */
 static void begin_reading(struct cache_file *c, const struct found *f)
 {
     lsi_iterator_close(c->unary.input);
@@ -257,7 +261,7 @@ static void begin_reading(struct cache_file *c, const struct found *f)
 
 /* ---- writing ---- */
 
-static ls_status flush(struct cache_file *c, ls_error *err)
+static ls_status flush_piece(struct cache_file *c, ls_error *err)
 {
     ls_status st = LS_OK;
 
@@ -276,31 +280,31 @@ static ls_status flush(struct cache_file *c, ls_error *err)
     return st;
 }
 
-/* Gives the file up; elements come from the input alone from here on. */
-static void abandon(struct cache_file *c)
+/* Removes the file; elements come from the input from here on. */
+static void abandon_file(struct cache_file *c)
 {
     lsi_file_close(c->file);
     c->file = NULL;
-    (void)lsi_file_remove(c->node->file, NULL); // the lock tells that it was ours
-    unlock(c);
+    (void)lsi_file_remove(c->node->file, NULL); // we hold the lock, so it is ours
+    unlock_cache(c);
     c->mode = PASSING;
 }
 
-/* The first call: is there a file to read, or one to be written? */
-static ls_status begin(struct cache_file *c, ls_error *err)
+/* On the first call: finds out whether there is a file to read or one to write. */
+static ls_status begin_cache_file(struct cache_file *c, ls_error *err)
 {
     const bool resumed = c->next.size > 0;
     struct found found = {0};
     ls_status st = LS_OK;
 
-    if (!resumed) { // before there is a file to begin with it
-        lsi_write_u64(&c->next, MAGIC);
+    if (!resumed) { // allocated before the file is created
+        lsi_state_write_u64(&c->next, MAGIC);
     }
     if (c->next.failed) {
         c->next.failed = false;
         return lsi_fail_memory(err, "a piece of a cache", sizeof(uint64_t));
     }
-    st = lock(c, err);
+    st = lock_cache(c, err);
     if (st != LS_OK) {
         c->next.size = resumed ? c->next.size : 0;
         return st;
@@ -317,31 +321,31 @@ static ls_status begin(struct cache_file *c, ls_error *err)
         begin_reading(c, &found);
         found.file = NULL;
     } else if (st == LS_OK && found.whole) {
-        c->mode = PASSING; // somebody else has finished it meanwhile
+        c->mode = PASSING; // another iterator has completed it meanwhile
         c->next.size = 0;
     } else if (st == LS_OK) {
         st = lsi_fail(err, LS_ALREADY_EXISTS, -1,
-                      "cache %s: the file is there, but it is %s; remove it, or choose "
+                      "cache %s: the file exists, but it is %s; remove it, or choose "
                       "another name",
                       c->node->file,
                       found.old ? "of an earlier version, without checksums"
-                                : "no complete cache");
+                                : "not a complete cache");
     }
     c->next.size = resumed ? c->next.size : 0;
     lsi_file_close(found.file);
-    unlock(c);
+    unlock_cache(c);
     return st;
 }
 
-/* Out of memory: nothing of it was written, and it can be tried again. A file that takes
- * no more is given up. */
+/* Out of memory: nothing was written, and the call can be repeated. If the file cannot be
+ * written, it is abandoned. */
 static ls_status write_element(struct cache_file *c, const ls_value *v, ls_error *err)
 {
     const size_t at = c->next.size;
 
-    lsi_write_u64(&c->next, 0);
-    lsi_write_u64(&c->next, 0);
-    lsi_write_value(&c->next, v);
+    lsi_state_write_u64(&c->next, 0);
+    lsi_state_write_u64(&c->next, 0);
+    lsi_state_write_value(&c->next, v);
     if (c->next.failed) {
         c->next.failed = false;
         c->next.size = at;
@@ -354,38 +358,38 @@ static ls_status write_element(struct cache_file *c, const ls_value *v, ls_error
     memcpy(c->next.bytes + at, &length, sizeof length);
     memcpy(c->next.bytes + at + sizeof length, sums, sizeof sums);
     const ls_status st =
-        c->next.size >= PIECE || c->next.obstacle != NULL ? flush(c, err) : LS_OK;
+        c->next.size >= PIECE || c->next.obstacle != NULL ? flush_piece(c, err) : LS_OK;
     if (st != LS_OK) {
-        abandon(c);
+        abandon_file(c);
     }
     return st;
 }
 
-/* The pass came to its end: the file gets its own and the lock goes. */
-static ls_status finish(struct cache_file *c, ls_error *err)
+/* At the end of the pass: writes the end mark and removes the lock. */
+static ls_status finish_file(struct cache_file *c, ls_error *err)
 {
     const size_t at = c->next.size;
     ls_status st = LS_OK;
 
-    lsi_write_u64(&c->next, END_MARK);
-    lsi_write_u64(&c->next, c->count);
-    lsi_write_u64(&c->next, MAGIC);
-    if (c->next.failed) { // the next call tries it again
+    lsi_state_write_u64(&c->next, END_MARK);
+    lsi_state_write_u64(&c->next, c->count);
+    lsi_state_write_u64(&c->next, MAGIC);
+    if (c->next.failed) { // the next call tries again
         c->next.failed = false;
         c->next.size = at;
         return lsi_fail_memory(err, "the end of a cache", TAIL);
     }
-    st = flush(c, err);
+    st = flush_piece(c, err);
     if (st == LS_OK) {
         st = lsi_file_sync(c->file, err);
     }
     if (st != LS_OK) {
-        abandon(c);
+        abandon_file(c);
         return st;
     }
     lsi_file_close(c->file);
     c->file = NULL;
-    unlock(c);
+    unlock_cache(c);
     c->mode = PASSING;
     return LS_OUT_OF_RANGE;
 }
@@ -402,7 +406,7 @@ static ls_status copy_element(struct cache_file *c, ls_value **out, ls_error *er
     c->late = NULL;
     if (st == LS_OUT_OF_RANGE) {
         c->over = true;
-        return c->mode == WRITING ? finish(c, err) : LS_OUT_OF_RANGE;
+        return c->mode == WRITING ? finish_file(c, err) : LS_OUT_OF_RANGE;
     }
     if (st == LS_OK && c->mode == WRITING) {
         st = write_element(c, v, err);
@@ -411,15 +415,15 @@ static ls_status copy_element(struct cache_file *c, ls_value **out, ls_error *er
         c->count++;
         *out = v;
     } else {
-        c->late = v; // the file may be lost, the element is not
+        c->late = v; // returned by the next call, even if the file is lost
     }
     return st;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_from_file(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct cache_file *c = (struct cache_file *)it;
-    ls_status st = c->mode == NEW ? begin(c, err) : LS_OK;
+    ls_status st = c->mode == NEW ? begin_cache_file(c, err) : LS_OK;
 
     if (st != LS_OK) {
         return st;
@@ -427,12 +431,12 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return c->mode == READING ? read_element(c, out, err) : copy_element(c, out, err);
 }
 
-/* What is in the file of an unfinished pass: a restored one has to write it again. */
-static ls_status save_contents(struct cache_file *c, lsi_writer *w, ls_error *err)
+/* Saves what an unfinished pass has written: a restored one writes it again. */
+static ls_status save_contents(struct cache_file *c, lsi_state_writer *w, ls_error *err)
 {
     lsi_file *file = NULL;
     uint8_t *bytes = NULL;
-    ls_status st = flush(c, err);
+    ls_status st = flush_piece(c, err);
 
     if (st == LS_OK) {
         st = lsi_file_open(c->node->file, LSI_FILE_READ, &file, err);
@@ -444,14 +448,14 @@ static ls_status save_contents(struct cache_file *c, lsi_writer *w, ls_error *er
                  : lsi_fail_memory(err, "the contents of a cache", (size_t)c->size);
     }
     if (st == LS_OK) {
-        lsi_write_bytes(w, bytes, (size_t)c->size);
+        lsi_state_write_bytes(w, bytes, (size_t)c->size);
     }
     lsi_free(bytes);
     lsi_file_close(file);
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_cache_file(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct cache_file *c = (struct cache_file *)it;
     ls_status st = LS_OK;
@@ -459,37 +463,37 @@ static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
     if (c->late != NULL) {
         return lsi_fail(
             err, LS_FAILED_PRECONDITION, -1,
-            "cache %s: an element could not be written and was not given yet; "
+            "cache %s: an element could not be written and was not returned yet; "
             "ask for it before the position is saved",
             c->node->file);
     }
-    lsi_write_u64(w, c->mode == WRITING ? NEW : c->mode);
-    lsi_write_u64(w, c->count);
-    lsi_write_bool(w, c->over);
+    lsi_state_write_u64(w, c->mode == WRITING ? NEW : c->mode);
+    lsi_state_write_u64(w, c->count);
+    lsi_state_write_bool(w, c->over);
     if (c->mode == WRITING) {
         st = save_contents(c, w, err);
     } else {
-        lsi_write_bytes(w, c->next.bytes, c->mode == NEW ? c->next.size : 0);
+        lsi_state_write_bytes(w, c->next.bytes, c->mode == NEW ? c->next.size : 0);
     }
-    return st == LS_OK ? lsi_input_save(c->unary.input, w, err) : st;
+    return st == LS_OK ? lsi_input_iterator_save(c->unary.input, w, err) : st;
 }
 
-/* Lets go of the file, and of what was written if that is not the whole. */
-static void let_go(struct cache_file *c)
+/* Closes the file, and removes it if it is not complete. */
+static void close_files(struct cache_file *c)
 {
     if (c->mode == WRITING) {
         lsi_cache_warn(c->node);
-        abandon(c);
+        abandon_file(c);
     }
     lsi_file_close(c->file);
     c->file = NULL;
     ls_value_release(c->late);
     c->late = NULL;
-    lsi_writer_clear(&c->next);
+    lsi_state_writer_clear(&c->next);
 }
 
 /* Goes to element `count` of a complete file. */
-static ls_status seek(struct cache_file *c, uint64_t count, ls_error *err)
+static ls_status seek_element(struct cache_file *c, uint64_t count, ls_error *err)
 {
     struct found found = {0};
     ls_status st = open_file(c, &found, err);
@@ -497,7 +501,7 @@ static ls_status seek(struct cache_file *c, uint64_t count, ls_error *err)
     if (st == LS_OK && !found.whole) {
         lsi_file_close(found.file);
         return lsi_fail(err, LS_DATA_LOSS, -1,
-                        "cache %s is not the complete one that the position was saved "
+                        "cache %s is not the complete file that the position was saved "
                         "from",
                         c->node->file);
     }
@@ -512,7 +516,7 @@ static ls_status seek(struct cache_file *c, uint64_t count, ls_error *err)
             pass_record(c, n);
         }
         if (st == LS_OUT_OF_RANGE) {
-            st = damaged(c, "it ends before the saved position", err);
+            st = cache_damaged(c, "it ends before the saved position", err);
         }
     }
     return st;
@@ -528,44 +532,43 @@ static bool begins_as_cache(const void *bytes, size_t n)
     return head == MAGIC;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_cache_file(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct cache_file *c = (struct cache_file *)it;
     uint64_t mode = 0, count = 0;
     const void *bytes = NULL;
     size_t n = 0;
-    ls_status st = lsi_read_count(r, PASSING, &mode, err);
+    ls_status st = lsi_state_read_count(r, PASSING, &mode, err);
 
     if (st == LS_OK) {
-        st = lsi_read_u64(r, &count, err);
+        st = lsi_state_read_u64(r, &count, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_bool(r, &c->over, err);
+        st = lsi_state_read_bool(r, &c->over, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_bytes(r, &bytes, &n, err);
+        st = lsi_state_read_bytes(r, &bytes, &n, err);
     }
     if (st == LS_OK) {
-        st = lsi_input_restore(&c->unary.input, it->lineage, it->dataset->inputs[0], r,
-                               err);
+        st = lsi_input_iterator_restore(&c->unary.input, it->lineage,
+                                        it->dataset->inputs[0], r, err);
     }
     if (st == LS_OK && mode != READING && c->unary.input == NULL) {
-        st = lsi_state_damaged(err, "a cache that has no input");
+        st = lsi_state_damaged(err, "a cache without an input");
     }
     if (st == LS_OK && n > 0 && !begins_as_cache(bytes, n)) {
-        st = lsi_state_damaged(err, "the contents of a cache do not begin as ones of "
-                                    "this version");
+        st = lsi_state_damaged(err, "the contents of a cache are of another version");
     }
     if (st != LS_OK) {
         return st;
     }
-    let_go(c);
+    close_files(c);
     c->mode = (enum mode)mode;
     c->count = count;
     if (mode == READING) {
-        return seek(c, count, err);
+        return seek_element(c, count, err);
     }
-    if (n > 0) { // as they are; the length that would go before is not wanted
+    if (n > 0) { // without the length that lsi_state_write_bytes() writes
         c->next.bytes = lsi_alloc(n, 1);
         if (c->next.bytes == NULL) {
             return lsi_fail_memory(err, "the contents of a cache", n);
@@ -577,20 +580,22 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
     return LS_OK;
 }
 
-static void close_cache(lsi_iterator *it)
+static void close_cache_file(lsi_iterator *it)
 {
     struct cache_file *c = (struct cache_file *)it;
 
-    let_go(c);
+    close_files(c);
     lsi_free(c->piece);
     lsi_free(c->lock);
-    lsi_unary_close(it);
+    lsi_unary_iterator_close(it);
 }
 
 ls_status lsi_cache_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_cache};
+    static const lsi_iterator_ops ops = {.next = next_from_file,
+                                         .save = save_cache_file,
+                                         .restore = restore_cache_file,
+                                         .close = close_cache_file};
     lsi_iterator *it = NULL;
     struct cache_file *c = NULL;
     struct found found = {0};
@@ -603,8 +608,8 @@ ls_status lsi_cache_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *er
     c->node = (const lsi_cache_node *)d;
     st = open_file(c, &found, err);
     if (st == LS_OK && found.whole) {
-        begin_reading(c, &found);             // the input is left alone
-    } else if (st != LS_RESOURCE_EXHAUSTED) { // what else is wrong the first call tells
+        begin_reading(c, &found);             // without an iterator of the input
+    } else if (st != LS_RESOURCE_EXHAUSTED) { // else the first call fails
         lsi_file_close(found.file);
         st = lsi_dataset_iterate(d->inputs[0], &c->unary.input, err);
     }

@@ -1,4 +1,4 @@
-/* cache, in memory and in a file. */
+/* cache in memory and in a file: passes, damage, saving. */
 #include "data/file/file_cases.h"
 
 static lst_folder at;
@@ -20,7 +20,7 @@ LST_TEST(D75_what_was_cached_is_replayed_and_the_input_left_alone)
     LST_CHECK(lst_epoch(d, one.s));
     LST_CHECK(lst_gives(d, one.s));
     lst_put_events(&two, plain, 60);
-    LST_CHECK(strcmp(one.s, two.s) != 0); // the shuffle alone gives another order
+    LST_CHECK(strcmp(one.s, two.s) != 0); // without the cache the order differs
     ls_dataset_release(plain);
 }
 
@@ -79,7 +79,7 @@ LST_TEST(a_file_is_filled_by_the_first_pass_and_outlives_the_dataset)
     LST_CHECK(one.n > 0 && strchr(one.s, '!') == NULL);
     LST_CHECK(exists("c") && !exists("c.lockfile"));
     LST_CHECK(lst_gives(d, one.s));
-    // another input altogether: it is not even looked at
+    // another input, which is not read
     d = ls_dataset_enumerate(ls_dataset_range(100, 106, 1), 0);
     LST_CHECK(lst_gives(ls_dataset_cache(d, lst_path(&at, "c")), one.s));
     lst_leave(&at);
@@ -130,7 +130,7 @@ LST_TEST(a_lock_or_an_unfinished_file_is_not_overwritten)
     LST_CHECK(lst_put_next(&t, it));
     LST_CHECK(exists("c.lockfile"));
     LST_FAILS(ls_iterator_next(other, &v, &err), LS_ALREADY_EXISTS, err, "c.lockfile");
-    ls_iterator_release(it); // given up: both files are gone
+    ls_iterator_release(it); // before its end: both files are removed
     LST_CHECK(!exists("c") && !exists("c.lockfile"));
     lst_put_rest(&t, other, 60);
     LST_CHECK(lst_same(&t, "0 0 1 2"));
@@ -146,7 +146,7 @@ LST_TEST(a_lock_or_an_unfinished_file_is_not_overwritten)
     lst_leave(&at);
 }
 
-/* Reads a cache of the numbers from 0 on: how many came before something else did. */
+/* Reads a cache of 0, 1, 2, ...: how many elements came before another status. */
 static int64_t read_numbers(ls_status *st, ls_error *err)
 {
     ls_dataset *d = ls_dataset_cache(lst_range(3), lst_path(&at, "c"));
@@ -292,21 +292,7 @@ LST_TEST(a_cache_in_a_file_continues_where_it_was_saved)
 
 static ls_status walk(ls_error *err)
 {
-    ls_dataset *d = ls_dataset_cache(lst_range(2), NULL);
-    ls_iterator *it = NULL;
-    ls_status st = ls_dataset_iterate(d, &it, err);
-
-    while (st == LS_OK) {
-        ls_value *v = NULL;
-
-        st = ls_iterator_next(it, &v, err);
-        if (st == LS_OK) {
-            ls_value_release(v);
-        }
-    }
-    ls_iterator_release(it);
-    ls_dataset_release(d);
-    return st == LS_OUT_OF_RANGE ? LS_OK : st;
+    return lst_read(ls_dataset_cache(lst_range(2), NULL), INT_MAX, err);
 }
 
 LST_TEST(no_allocation_that_fails_in_a_cache_leaks)

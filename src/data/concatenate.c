@@ -1,21 +1,21 @@
-/* One dataset after the other. */
+/* concatenate: the elements of one dataset, then those of another. */
 #include "data/data.h"
 
 struct chain_iterator {
     lsi_iterator base;
-    lsi_iterator *inputs[2]; // made when their turn comes, and kept
+    lsi_iterator *inputs[2]; // made when they are first needed, and kept
     bool over;
-    struct chain_iterator *above; // the chain that this one is an input of
+    struct chain_iterator *above; // the concatenate whose input this one is
 
-    // Of the topmost chain, which asks nobody in between: where elements come from, and
-    // the chain that this is an input of. NULL: look for it.
+    // In the topmost of nested chains, which reads from the source directly: the source,
+    // and the chain whose input it is. NULL: not found yet.
     lsi_iterator *source;
     struct chain_iterator *last;
 };
 
 static const lsi_iterator_ops chain_ops;
 
-/* Goes down from `at` to the input whose turn it is and that is no chain. */
+/* Descends from `at` to the current input that is not a chain itself. */
 static void find_source(struct chain_iterator *c, struct chain_iterator *at)
 {
     for (;;) {
@@ -31,8 +31,8 @@ static void find_source(struct chain_iterator *c, struct chain_iterator *at)
     }
 }
 
-/* The source has ended: the next one is the second input of the nearest chain above it
- * that has not begun with that. */
+/* The source has ended: goes on with the second input of the nearest chain above that has
+ * not started it. */
 static ls_status next_source(struct chain_iterator *c, ls_error *err)
 {
     struct chain_iterator *at = c->last;
@@ -53,7 +53,7 @@ static ls_status next_source(struct chain_iterator *c, ls_error *err)
     return st;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_chain(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct chain_iterator *c = (struct chain_iterator *)it;
     ls_status st = LS_OK;
@@ -79,36 +79,38 @@ static void close_chain(lsi_iterator *it)
     lsi_iterator_close(((struct chain_iterator *)it)->inputs[1]);
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_chain(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct chain_iterator *c = (struct chain_iterator *)it;
     ls_status st;
 
-    lsi_write_bool(w, c->over);
+    lsi_state_write_bool(w, c->over);
     st = lsi_iterator_save(c->inputs[0], w, err);
-    return st == LS_OK ? lsi_input_save(c->inputs[1], w, err) : st;
+    return st == LS_OK ? lsi_input_iterator_save(c->inputs[1], w, err) : st;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_chain(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct chain_iterator *c = (struct chain_iterator *)it;
-    ls_status st = lsi_read_bool(r, &c->over, err);
+    ls_status st = lsi_state_read_bool(r, &c->over, err);
 
     c->source = NULL;
     if (st == LS_OK) {
         st = lsi_iterator_restore(c->inputs[0], r, err);
     }
     if (st == LS_OK) {
-        st = lsi_input_restore(&c->inputs[1], lsi_lineage_below(it, 1),
-                               it->dataset->inputs[1], r, err);
+        st = lsi_input_iterator_restore(&c->inputs[1], lsi_lineage_below(it, 1),
+                                        it->dataset->inputs[1], r, err);
     }
     return st;
 }
 
-static const lsi_iterator_ops chain_ops = {
-    .next = next, .save = save, .restore = restore, .close = close_chain};
+static const lsi_iterator_ops chain_ops = {.next = next_chain,
+                                           .save = save_chain,
+                                           .restore = restore_chain,
+                                           .close = close_chain};
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_chain(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
     lsi_iterator *it = NULL;
     ls_status st =
@@ -126,14 +128,14 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     return st;
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_chain(const ls_dataset *d, ls_dataset *const *inputs)
 {
     (void)d;
     return ls_dataset_concatenate(ls_dataset_retain(inputs[0]),
                                   ls_dataset_retain(inputs[1]));
 }
 
-static int64_t sum(int64_t a, int64_t b)
+static int64_t sum_sizes(int64_t a, int64_t b)
 {
     if (a == LS_INFINITE || b == LS_INFINITE) {
         return LS_INFINITE;
@@ -147,7 +149,7 @@ static int64_t sum(int64_t a, int64_t b)
 ls_dataset *ls_dataset_concatenate(ls_dataset *d, ls_dataset *next_dataset)
 {
     static const lsi_dataset_ops ops = {
-        .kind = "concatenate", .iterate = iterate, .rebuild = rebuild};
+        .kind = "concatenate", .iterate = iterate_chain, .rebuild = rebuild_chain};
     ls_dataset *const both[] = {d, next_dataset};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof *made, both, 2);
     ls_error err = LS_ERROR_INIT;
@@ -158,5 +160,5 @@ ls_dataset *ls_dataset_concatenate(ls_dataset *d, ls_dataset *next_dataset)
     }
     const ls_status st = lsi_spec_common(d->spec, next_dataset->spec, &spec, &err);
     return lsi_dataset_done(made, st, spec,
-                            sum(d->cardinality, next_dataset->cardinality), &err);
+                            sum_sizes(d->cardinality, next_dataset->cardinality), &err);
 }

@@ -1,10 +1,11 @@
-/* What tests of datasets share: elements as text, and pipelines read to their end. */
+/* Helpers of dataset tests: elements as text, pipelines read to their end, saving. */
 #ifndef LSI_DATA_TEST_H
 #define LSI_DATA_TEST_H
 #include "data/data.h"
 #include "ls_test.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 typedef struct lst_text {
@@ -128,7 +129,7 @@ static inline void lst_put_rest(lst_text *t, ls_iterator *it, int most)
     }
 }
 
-/* What iterating gives, up to `most` calls (then "..."); "!CODE" if it cannot be. */
+/* The elements of a pass, up to `most` calls (then "..."); "!CODE" if it fails. */
 static inline void lst_put_events(lst_text *t, ls_dataset *d, int most)
 {
     ls_iterator *it = NULL;
@@ -187,6 +188,17 @@ static inline ls_value *lst_ints(size_t n, const int64_t *x)
     lst_ints(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t),                   \
              (const int64_t[]){__VA_ARGS__})
 
+/* A tuple of two values, which are released. */
+static inline ls_value *lst_pair(ls_value *a, ls_value *b)
+{
+    ls_value *v = NULL;
+
+    LST_OK(ls_value_tuple((ls_value *[]){a, b}, 2, &v, NULL));
+    ls_value_release(a);
+    ls_value_release(b);
+    return v;
+}
+
 static inline ls_dataset *lst_slices(ls_value *v)
 {
     ls_dataset *d = ls_dataset_slices(v);
@@ -220,11 +232,63 @@ static inline bool lst_spec_is(const ls_dataset *d, const char *want)
     return lst_same(&t, want);
 }
 
+/* A zip of two datasets. */
+static inline ls_dataset *lst_zip(ls_dataset *a, ls_dataset *b)
+{
+    return ls_dataset_zip((ls_dataset *[]){a, b}, 2);
+}
+
+/* 0 1 2 3 4, without an end. */
+static inline ls_dataset *lst_endless(void)
+{
+    return ls_dataset_repeat(lst_range(5), -1);
+}
+
+/* Batches of 2, 2, 3, 2 and 2 elements. */
+static inline ls_dataset *lst_uneven_batches(void)
+{
+    return ls_dataset_concatenate(
+        ls_dataset_batch(lst_range(4), 2),
+        ls_dataset_concatenate(ls_dataset_batch(lst_range(3), 3),
+                               ls_dataset_batch(lst_range(4), 2)));
+}
+
+/* Whether a dataset failed while it was built, with this exception of TensorFlow's. */
+static inline bool lst_raises(ls_dataset *d, const char *python)
+{
+    ls_error err = LS_ERROR_INIT;
+    const bool same = ls_dataset_status(d, &err) == LS_INVALID_ARGUMENT &&
+                      strcmp(ls_error_python(&err), python) == 0;
+
+    if (!same) {
+        (void)fprintf(stderr, "  gave   %s: %s\n", ls_error_python(&err), err.message);
+    }
+    ls_dataset_release(d);
+    return same;
+}
+
+/* Reads `most` elements of a dataset, which is released, or all of them: INT_MAX. */
+static inline ls_status lst_read(ls_dataset *d, int most, ls_error *err)
+{
+    ls_iterator *it = NULL;
+    ls_status st = ls_dataset_iterate(d, &it, err);
+
+    for (int i = 0; i < most && st == LS_OK; i++) {
+        ls_value *v = NULL;
+
+        st = ls_iterator_next(it, &v, err);
+        ls_value_release(v);
+    }
+    ls_iterator_release(it);
+    ls_dataset_release(d);
+    return st == LS_OUT_OF_RANGE && most == INT_MAX ? LS_OK : st;
+}
+
 /*
- * Contract C: for every k, k calls, save, restore into an iterator of a second dataset
- * built in the same way, and the rest: together the sequence of an undisturbed one. The
- * first iterator goes on undisturbed, and the next epoch of the second dataset is the
- * next epoch of the first.
+ * For every k: after k calls the position is saved and restored into an iterator of a
+ * second dataset, built in the same way. The k elements and the rest are together those
+ * of a pass without saving; the first iterator is not affected; and the next epoch of the
+ * second dataset is the next epoch of the first.
  */
 static inline void lst_saves_everywhere(ls_dataset *(*build)(void), lst_place at)
 {
@@ -248,7 +312,7 @@ static inline void lst_saves_everywhere(ls_dataset *(*build)(void), lst_place at
             more = lst_put_next(&resumed, one);
         }
         same = resumed;
-        (void)lst_put_next(&next, two); // its own position is to be forgotten
+        (void)lst_put_next(&next, two); // a position that restoring replaces
         next = (lst_text){{0}, 0};
         lst_ok(ls_iterator_save(one, &state, &err), at,
                err.message[0] != '\0' ? err.message : "save");

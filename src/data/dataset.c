@@ -1,6 +1,6 @@
 /*
- * The graph of datasets: nodes that never change, each over its inputs. A failure while
- * building stays in the node, and every node above it has the same.
+ * The graph of datasets: nodes that never change, each over its inputs. A failure while a
+ * node is built is kept in the node, and every node above it fails with the same error.
  */
 #include "data/data.h"
 
@@ -10,24 +10,6 @@
 
 /* ---- nodes ---- */
 
-void lsi_options_merge(ls_data_options *into, const ls_data_options *more)
-{
-    const ls_data_options no_options = LS_DATA_OPTIONS_INIT;
-
-    if (more->auto_shard != no_options.auto_shard) {
-        into->auto_shard = more->auto_shard;
-    }
-    if (more->external_state != no_options.external_state) {
-        into->external_state = more->external_state;
-    }
-    if (more->unordered != no_options.unordered) {
-        into->unordered = more->unordered;
-    }
-    if (more->threads != no_options.threads) {
-        into->threads = more->threads;
-    }
-}
-
 static void release_inputs(ls_dataset *const *inputs, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -35,23 +17,23 @@ static void release_inputs(ls_dataset *const *inputs, int n)
     }
 }
 
-static uint64_t mix(uint64_t print, uint64_t x)
+static uint64_t mix_print(uint64_t print, uint64_t x)
 {
     print = (print ^ x) * 0x9E3779B97F4A7C15u;
     return print ^ (print >> 29);
 }
 
-void lsi_dataset_note(ls_dataset *d, uint64_t parameter)
+void lsi_dataset_mix_parameter(ls_dataset *d, uint64_t parameter)
 {
-    d->print = mix(d->print, parameter);
+    d->print = mix_print(d->print, parameter);
 }
 
-static ls_dataset *too_deep(ls_dataset *d)
+static ls_dataset *fail_too_deep(ls_dataset *d)
 {
     return lsi_dataset_fail(d, LS_INVALID_ARGUMENT, LS_KIND_OP,
-                            "%s: more than %d datasets stand above each other; instead "
-                            "of a chain of so many, make one dataset of what differs and "
-                            "flat_map or interleave it",
+                            "%s: more than %d datasets are nested; instead of so long a "
+                            "chain, make one dataset of what differs and flat_map or "
+                            "interleave it",
                             d->ops->kind, LS_DATASET_MAX_DEPTH);
 }
 
@@ -71,12 +53,12 @@ void lsi_dataset_hold(ls_dataset *d, const ls_value *v)
 {
     d->depth = LSI_MAX(d->depth, 1 + depth_of(v));
     if (d->depth > LS_DATASET_MAX_DEPTH) {
-        (void)too_deep(d);
+        (void)fail_too_deep(d);
     }
 }
 
-/* What the inputs say about a new node: a failure, the depth, the options. */
-static void look_at_inputs(ls_dataset *d)
+/* What a new node has from its inputs: a failure, the depth, options, a seed. */
+static void inherit_from_inputs(ls_dataset *d)
 {
     d->depth = 1;
     for (int i = 0; i < d->ninputs; i++) {
@@ -89,7 +71,7 @@ static void look_at_inputs(ls_dataset *d)
             (void)lsi_dataset_fail_with(d, &input->error);
         } else {
             d->depth = LSI_MAX(d->depth, 1 + input->depth);
-            lsi_options_merge(&d->options, &input->options);
+            lsi_data_options_merge(&d->options, &input->options);
             d->share += input->share;
             if (input->seeded && !d->seeded) {
                 d->seeded = true;
@@ -98,7 +80,7 @@ static void look_at_inputs(ls_dataset *d)
         }
     }
     if (d->depth > LS_DATASET_MAX_DEPTH) {
-        (void)too_deep(d);
+        (void)fail_too_deep(d);
     }
 }
 
@@ -127,8 +109,8 @@ ls_dataset *lsi_dataset_new(const lsi_dataset_ops *ops, size_t size,
     for (int i = 0; i < ninputs; i++) {
         held[i] = inputs[i];
     }
-    look_at_inputs(d);
-    if (d->status != LS_OK) { // nobody asks them: a chain of failures is never deep
+    inherit_from_inputs(d);
+    if (d->status != LS_OK) { // inputs of a failed node are never used: no depth
         release_inputs(held, ninputs);
         d->ninputs = 0;
         d->depth = 1;
@@ -151,8 +133,8 @@ ls_dataset *lsi_dataset_fail_with(ls_dataset *d, const ls_error *err)
     return d;
 }
 
-static ls_dataset *fail(ls_dataset *d, ls_status code, ls_kind kind, const char *fmt,
-                        va_list args)
+static ls_dataset *fail_with_format(ls_dataset *d, ls_status code, ls_kind kind,
+                                    const char *fmt, va_list args)
 {
     ls_error err = LS_ERROR_INIT;
 
@@ -168,12 +150,12 @@ ls_dataset *lsi_dataset_fail(ls_dataset *d, ls_status code, ls_kind kind, const 
     va_list args;
 
     va_start(args, fmt);
-    d = fail(d, code, kind, fmt, args);
+    d = fail_with_format(d, code, kind, fmt, args);
     va_end(args);
     return d;
 }
 
-static ls_dataset *nothing(void)
+static ls_dataset *new_failed_node(void)
 {
     static const lsi_dataset_ops ops = {.kind = "failed"};
 
@@ -182,17 +164,17 @@ static ls_dataset *nothing(void)
 
 ls_dataset *lsi_dataset_failed(ls_status code, ls_kind kind, const char *fmt, ...)
 {
-    ls_dataset *d = nothing();
+    ls_dataset *d = new_failed_node();
     va_list args;
 
     va_start(args, fmt);
-    d = fail(d, code, kind, fmt, args);
+    d = fail_with_format(d, code, kind, fmt, args);
     va_end(args);
     return d;
 }
 
-/* What a function of the user's may fail with. */
-static ls_status failing(ls_status code)
+/* A code that a user's function may fail with: neither OK nor the end. */
+static ls_status user_failure_code(ls_status code)
 {
     return code == LS_OK             ? LS_UNKNOWN
            : code == LS_OUT_OF_RANGE ? LS_INVALID_ARGUMENT
@@ -201,11 +183,11 @@ static ls_status failing(ls_status code)
 
 ls_dataset *ls_dataset_failed(ls_status code, const char *fmt, ...)
 {
-    ls_dataset *d = nothing();
+    ls_dataset *d = new_failed_node();
     va_list args;
 
     va_start(args, fmt);
-    d = fail(d, failing(code), LS_KIND_OP, fmt, args);
+    d = fail_with_format(d, user_failure_code(code), LS_KIND_OP, fmt, args);
     va_end(args);
     return d;
 }
@@ -218,8 +200,8 @@ ls_dataset *ls_dataset_failed_with(const ls_error *err)
         return ls_dataset_failed(LS_UNKNOWN, "a failure without an error");
     }
     (void)lsi_fail_again(&own, err);
-    own.code = failing(own.code);
-    return lsi_dataset_fail_with(nothing(), &own);
+    own.code = user_failure_code(own.code);
+    return lsi_dataset_fail_with(new_failed_node(), &own);
 }
 
 ls_dataset *lsi_dataset_done(ls_dataset *d, ls_status st, ls_spec *spec,
@@ -256,19 +238,19 @@ ls_dataset *lsi_dataset_rebuild(const ls_dataset *d, ls_dataset *const *inputs)
         return ls_dataset_retain((ls_dataset *)d);
     }
     now = lsi_global_seed_swap((lsi_global_seed){.set = d->seeded, .seed = d->seed});
-    made = d->ops->rebuild(d, inputs); // its seed is that of then, not of now
+    made = d->ops->rebuild(d, inputs); // with the seed it was first built with
     (void)lsi_global_seed_swap(now);
     return made;
 }
 
-/* What was cloned already: a node used twice is one node in the clone as well. */
+/* The clones so far: a node that is used twice is cloned once. */
 struct clones {
     const ls_dataset **from;
     ls_dataset **to;
     size_t n, room;
 };
 
-static bool remember(struct clones *c, const ls_dataset *from, ls_dataset *to)
+static bool remember_clone(struct clones *c, const ls_dataset *from, ls_dataset *to)
 {
     if (c->n == c->room) {
         const size_t room = LSI_MAX(16, 2 * c->room);
@@ -290,7 +272,7 @@ static bool remember(struct clones *c, const ls_dataset *from, ls_dataset *to)
     return true;
 }
 
-static ls_dataset *clone(const ls_dataset *d, struct clones *done)
+static ls_dataset *clone_node(const ls_dataset *d, struct clones *done)
 {
     ls_dataset *copy = NULL;
     ls_dataset **inputs = NULL;
@@ -305,12 +287,13 @@ static ls_dataset *clone(const ls_dataset *d, struct clones *done)
         return NULL;
     }
     for (int i = 0; i < d->ninputs; i++) {
-        if (d->inputs[i] == NULL || (inputs[i] = clone(d->inputs[i], done)) == NULL) {
+        if (d->inputs[i] == NULL ||
+            (inputs[i] = clone_node(d->inputs[i], done)) == NULL) {
             goto out;
         }
     }
     copy = lsi_dataset_rebuild(d, inputs);
-    if (copy != NULL && !remember(done, d, copy)) {
+    if (copy != NULL && !remember_clone(done, d, copy)) {
         ls_dataset_release(copy);
         copy = NULL;
     }
@@ -323,7 +306,7 @@ out:
 ls_dataset *lsi_dataset_clone(const ls_dataset *d)
 {
     struct clones done = {0};
-    ls_dataset *copy = d != NULL ? clone(d, &done) : NULL;
+    ls_dataset *copy = d != NULL ? clone_node(d, &done) : NULL;
 
     lsi_free(done.from);
     lsi_free(done.to);
@@ -332,13 +315,13 @@ ls_dataset *lsi_dataset_clone(const ls_dataset *d)
 
 uint64_t lsi_dataset_fingerprint(const ls_dataset *d)
 {
-    uint64_t print = mix(d->print, (uint64_t)d->ninputs);
+    uint64_t print = mix_print(d->print, (uint64_t)d->ninputs);
 
     for (const char *c = d->ops->kind; *c != '\0'; c++) {
-        print = mix(print, (uint64_t)(unsigned char)*c);
+        print = mix_print(print, (uint64_t)(unsigned char)*c);
     }
     for (int i = 0; i < d->ninputs; i++) {
-        print = mix(print, lsi_dataset_fingerprint(d->inputs[i]));
+        print = mix_print(print, lsi_dataset_fingerprint(d->inputs[i]));
     }
     return print;
 }
@@ -402,7 +385,7 @@ static void release_object(void *d)
     ls_dataset_release(d);
 }
 
-static void *itself(void *d)
+static void *dataset_itself(void *d)
 {
     return d;
 }
@@ -418,7 +401,7 @@ static size_t object_text(void *self, char *buf, size_t size)
 
 static const lsi_object_ops object_ops = {.retain = retain_object,
                                           .release = release_object,
-                                          .container = itself,
+                                          .container = dataset_itself,
                                           .text = object_text};
 
 ls_status ls_value_dataset(ls_dataset *d, ls_value **out, ls_error *err)

@@ -1,4 +1,5 @@
-#include "data/function.h"
+/* filter: the elements for which a function of the user returns true. */
+#include "data/user_function.h"
 
 struct filter_node {
     ls_dataset base;
@@ -7,19 +8,21 @@ struct filter_node {
 };
 
 struct filter {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     ls_context *context;
     uint64_t number; // of the next element
 };
 
 /* Whether the element is kept: the predicate's only component is a bool scalar. */
-static ls_status judge(struct filter *f, ls_value *element, bool *keep, ls_error *err)
+static ls_status call_predicate(struct filter *f, ls_value *element, bool *keep,
+                                ls_error *err)
 {
     const struct filter_node *node = (const struct filter_node *)f->unary.base.dataset;
     ls_value *verdict = NULL;
     const ls_tensor *t = NULL;
-    ls_status st = lsi_call(&f->unary.base, f->number++, &f->context, node->predicate,
-                            node->user, element, "filter", &verdict, err);
+    ls_status st =
+        lsi_user_function_call(&f->unary.base, f->number++, &f->context, node->predicate,
+                               node->user, element, "filter", &verdict, err);
 
     if (st != LS_OK) {
         return st;
@@ -28,9 +31,9 @@ static ls_status judge(struct filter *f, ls_value *element, bool *keep, ls_error
     if (t == NULL || ls_tensor_dtype(t) != LS_BOOL || ls_tensor_ndim(t) != 0) {
         lsi_text text = t != NULL ? lsi_text_of(t) : (lsi_text){"no tensor"};
 
-        st = lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                           "filter: the predicate gives a bool scalar, this one gave %s",
-                           text.s);
+        st = lsi_fail_kind(
+            err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+            "filter: the predicate must return a bool scalar, it returned %s", text.s);
     } else {
         *keep = *(const bool *)ls_tensor_data(t);
     }
@@ -38,7 +41,7 @@ static ls_status judge(struct filter *f, ls_value *element, bool *keep, ls_error
     return st;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_kept(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct filter *f = (struct filter *)it;
 
@@ -50,7 +53,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         if (st != LS_OK) {
             return st;
         }
-        st = judge(f, element, &keep, err);
+        st = call_predicate(f, element, &keep, err);
         if (st == LS_OK && keep) {
             *out = element;
             return LS_OK;
@@ -62,16 +65,16 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     }
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_filter(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
-    lsi_write_u64(w, ((struct filter *)it)->number);
+    lsi_state_write_u64(w, ((struct filter *)it)->number);
     return lsi_iterator_save(((struct filter *)it)->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_filter(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct filter *f = (struct filter *)it;
-    const ls_status st = lsi_read_u64(r, &f->number, err);
+    const ls_status st = lsi_state_read_u64(r, &f->number, err);
 
     return st == LS_OK ? lsi_iterator_restore(f->unary.input, r, err) : st;
 }
@@ -79,18 +82,20 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
 static void close_filter(lsi_iterator *it)
 {
     ls_context_close(((struct filter *)it)->context);
-    lsi_unary_close(it);
+    lsi_unary_iterator_close(it);
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_filter(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_filter};
+    static const lsi_iterator_ops ops = {.next = next_kept,
+                                         .save = save_filter,
+                                         .restore = restore_filter,
+                                         .close = close_filter};
 
-    return lsi_function_new(&ops, sizeof(struct filter), d, out, err);
+    return lsi_function_iterator_new(&ops, sizeof(struct filter), d, out, err);
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_filter(const ls_dataset *d, ls_dataset *const *inputs)
 {
     const struct filter_node *node = (const struct filter_node *)d;
 
@@ -100,7 +105,7 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
 ls_dataset *ls_dataset_filter(ls_dataset *d, ls_map_fn predicate, void *user)
 {
     static const lsi_dataset_ops ops = {
-        .kind = "filter", .iterate = iterate, .rebuild = rebuild};
+        .kind = "filter", .iterate = iterate_filter, .rebuild = rebuild_filter};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct filter_node), &d, 1);
     struct filter_node *node = (struct filter_node *)made;
 

@@ -1,21 +1,21 @@
 /*
- * Leaves out elements that failed. A failure that comes back for ever (a missing file is
- * reported again and again) is given after all: nothing loops without an end. So is one
- * for want of memory, which says nothing about the element.
+ * ignore_errors: leaves out elements that failed. A failure that repeats endlessly (that
+ * of a missing file does) is returned in the end, so that no call loops for ever; a
+ * failure for lack of memory is returned at once, because the element itself may be good.
  */
 #include "data/data.h"
 
 #include <string.h>
 
-enum { PATIENCE = 100000 }; // the same failure so often in a row is no element's
+enum { PATIENCE = 100000 }; // the same failure so often in a row is returned
 
-/* Failures stand here and not on the stack, on which iterators stand above each other. */
+/* Errors are kept here, not on the stack: nested iterators share one stack. */
 struct careless {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     ls_error why, last;
 };
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_without_error(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct careless *c = (struct careless *)it;
     int same = -1; // none yet
@@ -37,22 +37,15 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     }
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status iterate_ignore_errors(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    return lsi_iterator_save(((lsi_unary *)it)->input, w, err);
-}
+    static const lsi_iterator_ops ops = {.next = next_without_error,
+                                         .save = lsi_unary_iterator_save,
+                                         .restore = lsi_unary_iterator_restore,
+                                         .close = lsi_unary_iterator_close};
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
-{
-    return lsi_iterator_restore(((lsi_unary *)it)->input, r, err);
-}
-
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
-{
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = lsi_unary_close};
-
-    const ls_status st = lsi_unary_new(&ops, sizeof(struct careless), d, out, err);
+    const ls_status st =
+        lsi_unary_iterator_new(&ops, sizeof(struct careless), d, out, err);
 
     if (st == LS_OK) {
         ((struct careless *)*out)->why = (ls_error)LS_ERROR_INIT;
@@ -60,7 +53,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     return st;
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_ignore_errors(const ls_dataset *d, ls_dataset *const *inputs)
 {
     (void)d;
     return ls_dataset_ignore_errors(ls_dataset_retain(inputs[0]));
@@ -68,8 +61,9 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
 
 ls_dataset *ls_dataset_ignore_errors(ls_dataset *d)
 {
-    static const lsi_dataset_ops ops = {
-        .kind = "ignore_errors", .iterate = iterate, .rebuild = rebuild};
+    static const lsi_dataset_ops ops = {.kind = "ignore_errors",
+                                        .iterate = iterate_ignore_errors,
+                                        .rebuild = rebuild_ignore_errors};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof *made, &d, 1);
 
     if (lsi_dataset_bad(made)) {

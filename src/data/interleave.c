@@ -1,41 +1,42 @@
 /*
- * Datasets made of elements, visited in turn: `slots` of them are open at once, a visit
- * takes up to `visit` elements. One that ends during its visit leaves its slot empty,
- * and the slot is filled from the input when the cursor comes back to it. With one slot
- * this is flat_map. In parallel, each slot reads ahead; the order is the same.
+ * flat_map and interleave: a function makes a dataset of each element. `slots` of these
+ * datasets are open at once and are visited in turn; a visit takes up to `visit`
+ * elements. A dataset that ends leaves its slot empty until the cursor comes back to it;
+ * then the slot is filled with the next dataset. One slot is flat_map. In parallel, each
+ * slot reads ahead; the order is the same.
  */
 #include "data/interleave.h"
 
 enum { LEAST_AHEAD = 8, MOST_AHEAD = 64 };
 
 struct slot {
-    ls_value *element; // what the dataset was made of
+    ls_value *element; // the element that the dataset was made of
     uint64_t number;   // of that element
     lsi_iterator *it;  // NULL: empty
     bool check;
 };
 
 struct interleave {
-    lsi_unary unary;
-    bool over;      // the input is; it stays, for its position is part of ours
-    ls_value *late; // the name of a file that there was no memory for
+    lsi_unary_iterator unary;
+    bool over;      // the input has ended; kept, because its position is saved with ours
+    ls_value *late; // an element whose dataset there was no memory for: tried again
     const lsi_interleave_node *node;
     struct slot *slots;
     uint64_t next; // number of the next element of the input
-    size_t room;   // of those that have been needed
+    size_t room;   // slots allocated so far
     size_t live;   // slots that are not empty
     size_t at;     // the cursor
-    int64_t taken; // of this visit
-    int depth;     // of the datasets that it belongs to
+    int64_t taken; // elements of this visit
+    int depth;     // of the nodes that it is inside of
 };
 
-static void advance(struct interleave *il)
+static void advance_cursor(struct interleave *il)
 {
     il->at = (int64_t)il->at + 1 < il->node->slots ? il->at + 1 : 0;
     il->taken = 0;
 }
 
-static void empty(struct interleave *il, struct slot *s)
+static void empty_slot(struct interleave *il, struct slot *s)
 {
     if (s->it != NULL) {
         il->live--;
@@ -45,8 +46,8 @@ static void empty(struct interleave *il, struct slot *s)
     *s = (struct slot){0};
 }
 
-/* Room for slot `at`; there may be fewer inputs than slots. */
-static ls_status reserve(struct interleave *il, size_t at, ls_error *err)
+/* Makes room for slot `at`; slots are allocated as needed. */
+static ls_status reserve_slot(struct interleave *il, size_t at, ls_error *err)
 {
     size_t room = LSI_MAX(4, 2 * il->room);
     struct slot *grown = NULL;
@@ -64,7 +65,7 @@ static ls_status reserve(struct interleave *il, size_t at, ls_error *err)
     return LS_OK;
 }
 
-/* Fills an empty slot with the dataset of an element, which is taken over if it could. */
+/* Fills an empty slot with the dataset of an element, which is taken over on success. */
 static ls_status open_slot(struct interleave *il, struct slot *s, ls_value *element,
                            uint64_t number, ls_error *err)
 {
@@ -80,7 +81,7 @@ static ls_status open_slot(struct interleave *il, struct slot *s, ls_value *elem
     if (st == LS_OK) {
         st = lsi_dataset_iterate_inside(d, il->depth,
                                         lsi_lineage_below(&il->unary.base, number + 1),
-                                        &s->it, err); // link 0 is the input
+                                        &s->it, err); // number 0 is the input's
     }
     ls_dataset_release(d);
     if (st != LS_OK) {
@@ -93,7 +94,7 @@ static ls_status open_slot(struct interleave *il, struct slot *s, ls_value *elem
     return LS_OK;
 }
 
-static ls_status refill(struct interleave *il, struct slot *s, ls_error *err)
+static ls_status refill_slot(struct interleave *il, struct slot *s, ls_error *err)
 {
     ls_value *element = il->late;
     ls_status st =
@@ -107,8 +108,8 @@ static ls_status refill(struct interleave *il, struct slot *s, ls_error *err)
     if (st == LS_OK) {
         st = open_slot(il, s, element, il->next, err);
     }
-    // A file that there was no memory for is tried again; a function of the user's that
-    // made nothing of its element has had it.
+    // A file that there was no memory for is tried again; an element for which a function
+    // of the user failed is not.
     if (st == LS_RESOURCE_EXHAUSTED && il->node->shared != NULL) {
         il->late = element;
         return st;
@@ -120,19 +121,19 @@ static ls_status refill(struct interleave *il, struct slot *s, ls_error *err)
     return st;
 }
 
-/* Moves to a slot that is not empty; LS_OUT_OF_RANGE: all are, and stay so. */
-static ls_status find(struct interleave *il, struct slot **out, ls_error *err)
+/* Moves to a slot that is not empty. LS_OUT_OF_RANGE: all are, and the input ended. */
+static ls_status find_slot(struct interleave *il, struct slot **out, ls_error *err)
 {
     while (!il->over || il->live > 0) {
         ls_status st = LS_OK;
 
         if (il->over && il->at >= il->room) {
-            il->at = 0; // slots behind were never needed
+            il->at = 0; // later slots were never filled
             il->taken = 0;
         }
-        st = reserve(il, il->at, err);
+        st = reserve_slot(il, il->at, err);
         if (st == LS_OK && il->slots[il->at].it == NULL && !il->over) {
-            st = refill(il, &il->slots[il->at], err);
+            st = refill_slot(il, &il->slots[il->at], err);
         }
         if (st != LS_OK) {
             return st;
@@ -142,35 +143,36 @@ static ls_status find(struct interleave *il, struct slot **out, ls_error *err)
             return LS_OK;
         }
         if (il->over) {
-            advance(il);
+            advance_cursor(il);
         }
     }
     return LS_OUT_OF_RANGE;
 }
 
-/* How many more elements belong to this visit. */
-static int64_t left(const struct interleave *il)
+/* How many more elements this visit may take. */
+static int64_t left_of_visit(const struct interleave *il)
 {
     return il->node->slots == 1 ? INT64_MAX : il->node->visit - il->taken;
 }
 
-/* Notes what a visit gave; an end empties the slot. False: it was another failure. */
-static bool note(struct interleave *il, struct slot *s, int64_t n, ls_status st)
+/* Counts the `n` elements of a visit; the end of a dataset empties the slot. False: it
+ * failed in another way. */
+static bool note_visit(struct interleave *il, struct slot *s, int64_t n, ls_status st)
 {
     if (st == LS_OUT_OF_RANGE) {
-        empty(il, s);
-        advance(il);
+        empty_slot(il, s);
+        advance_cursor(il);
         return true;
     }
-    if (n >= left(il)) {
-        advance(il);
+    if (n >= left_of_visit(il)) {
+        advance_cursor(il);
     } else if (il->node->slots > 1) {
         il->taken += n;
     }
     return st == LS_OK;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_interleaved(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct interleave *il = (struct interleave *)it;
 
@@ -178,14 +180,14 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         struct slot *s = NULL;
         ls_value *element = NULL;
         bool check = false;
-        ls_status st = find(il, &s, err);
+        ls_status st = find_slot(il, &s, err);
 
         if (st != LS_OK) {
             return st;
         }
         check = s->check;
         st = lsi_iterator_next(s->it, &element, err);
-        if (!note(il, s, st == LS_OK, st)) {
+        if (!note_visit(il, s, st == LS_OK, st)) {
             return st;
         }
         if (st != LS_OK) {
@@ -203,22 +205,23 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     }
 }
 
-/* One row by way of an element: its spec has to be looked at. */
-static ls_status fill_one(lsi_iterator *it, lsi_rows *rows, int64_t *got, ls_error *err)
+/* Adds one row through next(), because its spec has to be checked. */
+static ls_status fill_one(lsi_iterator *it, lsi_batch_rows *rows, int64_t *got,
+                          ls_error *err)
 {
     ls_value *element = NULL;
-    ls_status st = next(it, &element, err);
+    ls_status st = next_interleaved(it, &element, err);
 
     if (st == LS_OK) {
-        st = lsi_rows_add(rows, element, err);
+        st = lsi_batch_rows_add(rows, element, err);
         ls_value_release(element);
         *got += st == LS_OK;
     }
     return st;
 }
 
-static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
-                      ls_error *err)
+static ls_status fill_interleaved(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
+                                  int64_t *got, ls_error *err)
 {
     struct interleave *il = (struct interleave *)it;
     const bool unknown = lsi_spec_is_unknown(it->dataset->spec);
@@ -227,7 +230,7 @@ static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *g
     while (*got < want) {
         struct slot *s = NULL;
         int64_t part = 0;
-        ls_status st = find(il, &s, err);
+        ls_status st = find_slot(il, &s, err);
 
         if (st != LS_OK) {
             return st;
@@ -239,16 +242,18 @@ static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *g
             }
             continue;
         }
-        st = lsi_iterator_fill(s->it, rows, LSI_MIN(want - *got, left(il)), &part, err);
+        st = lsi_iterator_fill(s->it, rows, LSI_MIN(want - *got, left_of_visit(il)),
+                               &part, err);
         *got += part;
-        if (!note(il, s, part, st)) {
+        if (!note_visit(il, s, part, st)) {
             return st;
         }
     }
     return LS_OK;
 }
 
-static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
+static ls_status skip_interleaved(lsi_iterator *it, int64_t n, int64_t *skipped,
+                                  ls_error *err)
 {
     struct interleave *il = (struct interleave *)it;
 
@@ -256,21 +261,22 @@ static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *e
     while (*skipped < n) {
         struct slot *s = NULL;
         int64_t part = 0;
-        ls_status st = find(il, &s, err);
+        ls_status st = find_slot(il, &s, err);
 
         if (st != LS_OK) {
             return st;
         }
-        st = lsi_iterator_skip(s->it, LSI_MIN(n - *skipped, left(il)), &part, err);
+        st = lsi_iterator_skip(s->it, LSI_MIN(n - *skipped, left_of_visit(il)), &part,
+                               err);
         *skipped += part;
-        if (!note(il, s, part, st)) {
+        if (!note_visit(il, s, part, st)) {
             return st;
         }
     }
     return LS_OK;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_interleave(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct interleave *il = (struct interleave *)it;
     ls_status st = LS_OK;
@@ -281,41 +287,41 @@ static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
                         "ask for the next element again before the position is saved");
     }
     st = lsi_iterator_save(il->unary.input, w, err);
-    lsi_write_bool(w, il->over);
-    lsi_write_u64(w, il->next);
-    lsi_write_u64(w, il->at);
-    lsi_write_u64(w, (uint64_t)il->taken);
-    lsi_write_u64(w, il->live);
+    lsi_state_write_bool(w, il->over);
+    lsi_state_write_u64(w, il->next);
+    lsi_state_write_u64(w, il->at);
+    lsi_state_write_u64(w, (uint64_t)il->taken);
+    lsi_state_write_u64(w, il->live);
     for (size_t i = 0; i < il->room && st == LS_OK; i++) {
         if (il->slots[i].it != NULL) {
-            lsi_write_u64(w, i);
-            lsi_write_u64(w, il->slots[i].number);
-            lsi_write_value(w, il->slots[i].element);
+            lsi_state_write_u64(w, i);
+            lsi_state_write_u64(w, il->slots[i].number);
+            lsi_state_write_value(w, il->slots[i].element);
             st = lsi_iterator_save(il->slots[i].it, w, err);
         }
     }
     return st;
 }
 
-/* A saved slot: the function makes its dataset again. */
-static ls_status restore_slot(struct interleave *il, lsi_reader *r, ls_error *err)
+/* Restores a slot: the function makes its dataset again. */
+static ls_status restore_slot(struct interleave *il, lsi_state_reader *r, ls_error *err)
 {
     const ls_spec *spec = il->node->base.inputs[0]->spec;
     ls_value *element = NULL;
     uint64_t at = 0, number = 0;
-    ls_status st = lsi_read_count(r, (uint64_t)il->node->slots - 1, &at, err);
+    ls_status st = lsi_state_read_count(r, (uint64_t)il->node->slots - 1, &at, err);
 
     if (st == LS_OK) {
-        st = lsi_read_u64(r, &number, err);
+        st = lsi_state_read_u64(r, &number, err);
     }
     if (st == LS_OK) {
-        st = reserve(il, (size_t)at, err);
+        st = reserve_slot(il, (size_t)at, err);
     }
     if (st == LS_OK && il->slots[at].it != NULL) {
-        st = lsi_state_damaged(err, "a slot that occurs twice");
+        st = lsi_state_damaged(err, "a slot occurs twice");
     }
     if (st == LS_OK) {
-        st = lsi_read_element(r, spec, &element, err);
+        st = lsi_state_read_element(r, spec, &element, err);
     }
     if (st == LS_OK) {
         st = open_slot(il, &il->slots[at], element, number, err);
@@ -326,36 +332,36 @@ static ls_status restore_slot(struct interleave *il, lsi_reader *r, ls_error *er
     return st == LS_OK ? lsi_iterator_restore(il->slots[at].it, r, err) : st;
 }
 
-static void empty_all(struct interleave *il)
+static void empty_slots(struct interleave *il)
 {
     for (size_t i = 0; i < il->room; i++) {
-        empty(il, &il->slots[i]);
+        empty_slot(il, &il->slots[i]);
     }
     ls_value_release(il->late);
     il->late = NULL;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_interleave(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct interleave *il = (struct interleave *)it;
     uint64_t at = 0, taken = 0, live = 0;
     ls_status st = lsi_iterator_restore(il->unary.input, r, err);
 
-    empty_all(il);
+    empty_slots(il);
     if (st == LS_OK) {
-        st = lsi_read_bool(r, &il->over, err);
+        st = lsi_state_read_bool(r, &il->over, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_u64(r, &il->next, err);
+        st = lsi_state_read_u64(r, &il->next, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_count(r, (uint64_t)il->node->slots - 1, &at, err);
+        st = lsi_state_read_count(r, (uint64_t)il->node->slots - 1, &at, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_count(r, (uint64_t)il->node->visit - 1, &taken, err);
+        st = lsi_state_read_count(r, (uint64_t)il->node->visit - 1, &taken, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_u64(r, &live, err);
+        st = lsi_state_read_u64(r, &live, err);
     }
     while (st == LS_OK && il->live < live) {
         st = restore_slot(il, r, err);
@@ -371,16 +377,18 @@ static void close_interleave(lsi_iterator *it)
 {
     struct interleave *il = (struct interleave *)it;
 
-    empty_all(il);
+    empty_slots(il);
     lsi_free(il->slots);
-    lsi_unary_close(it);
+    lsi_unary_iterator_close(it);
 }
 
 ls_status lsi_interleave_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {next, fill,    skip,
-                                         save, restore, close_interleave};
-    const ls_status st = lsi_function_new(&ops, sizeof(struct interleave), d, out, err);
+    static const lsi_iterator_ops ops = {next_interleaved,   fill_interleaved,
+                                         skip_interleaved,   save_interleave,
+                                         restore_interleave, close_interleave};
+    const ls_status st =
+        lsi_function_iterator_new(&ops, sizeof(struct interleave), d, out, err);
 
     if (st == LS_OK) {
         ((struct interleave *)*out)->node = (const lsi_interleave_node *)d;

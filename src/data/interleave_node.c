@@ -1,13 +1,13 @@
-/* flat_map and interleave as nodes: options, what their elements look like. */
+/* flat_map and interleave as nodes: their options, and the spec of their elements. */
 #include "data/interleave.h"
 
 #include <string.h>
 
 /* ---- the dataset of an element ---- */
 
-/* Whether elements of `have` are elements of `want`, or have to be looked at. */
-static ls_status compare(const ls_spec *want, const ls_spec *have, bool *check,
-                         ls_error *err)
+/* Fails if no element of `have` can be one of `want`; *check: each has to be checked. */
+static ls_status compare_specs(const ls_spec *want, const ls_spec *have, bool *check,
+                               ls_error *err)
 {
     ls_spec *both = NULL;
     ls_status st = LS_OK;
@@ -32,7 +32,7 @@ ls_status lsi_interleave_open(const lsi_interleave_node *node, ls_value *element
     ls_status st = ls_dataset_status(d, &e);
 
     if (st == LS_OK && node->base.spec != NULL) {
-        st = compare(node->base.spec, d->spec, check, &e);
+        st = compare_specs(node->base.spec, d->spec, check, &e);
     }
     if (st == LS_OK) {
         *out = d;
@@ -45,10 +45,10 @@ ls_status lsi_interleave_open(const lsi_interleave_node *node, ls_value *element
     return lsi_fail_again(err, &e);
 }
 
-/* ---- what elements look like, if nobody said ---- */
+/* ---- the spec of the elements, if the caller gave none ---- */
 
-/* Whether reading an element leaves no trace: no files, seeds, caches or functions. */
-static bool pure(const ls_dataset *d)
+/* Whether reading an element has no side effects: no files, seeds, caches, functions. */
+static bool is_pure(const ls_dataset *d)
 {
     static const char *const kinds[] = {"range",  "tensors",   "slices",      "take",
                                         "skip",   "repeat",    "shard",       "batch",
@@ -60,12 +60,12 @@ static bool pure(const ls_dataset *d)
         found = strcmp(d->ops->kind, kinds[i]) == 0;
     }
     for (int i = 0; found && i < d->ninputs; i++) {
-        found = pure(d->inputs[i]);
+        found = is_pure(d->inputs[i]);
     }
     return found && !d->stateful;
 }
 
-/* The sizes of one dataset's elements say nothing about the next one's. */
+/* Leaves the sizes out: they may differ from one dataset to the next. */
 static ls_status without_sizes(const ls_spec *leaf, void *user, ls_spec **out,
                                ls_error *err)
 {
@@ -83,8 +83,9 @@ static ls_status without_sizes(const ls_spec *leaf, void *user, ls_spec **out,
                : ls_spec_tensor(leaf->dtype, leaf->ndim, dims, out, err);
 }
 
-/* Asks the function about the first element, where that can be had for nothing. */
-static ls_status ask(const lsi_interleave_node *node, ls_spec **out, ls_error *err)
+/* Calls the function for the first element, if reading that has no side effects. */
+static ls_status spec_of_first(const lsi_interleave_node *node, ls_spec **out,
+                               ls_error *err)
 {
     ls_dataset *from = node->base.inputs[0], *made = NULL;
     lsi_iterator *it = NULL;
@@ -92,7 +93,7 @@ static ls_status ask(const lsi_interleave_node *node, ls_spec **out, ls_error *e
     bool check = false;
     ls_status st = LS_OUT_OF_RANGE;
 
-    if (pure(from) && lsi_dataset_iterate(from, &it, NULL) == LS_OK) {
+    if (is_pure(from) && lsi_dataset_iterate(from, &it, NULL) == LS_OK) {
         st = lsi_iterator_next(it, &first, NULL);
     }
     if (st == LS_OK) {
@@ -100,7 +101,7 @@ static ls_status ask(const lsi_interleave_node *node, ls_spec **out, ls_error *e
     }
     st = st == LS_OK && made != NULL
              ? lsi_spec_map(made->spec, without_sizes, NULL, out, err)
-             : lsi_spec_unknown(out, err); // the iterator will tell what is wrong
+             : lsi_spec_unknown(out, err); // the iterator will report the failure
     ls_dataset_release(made);
     ls_value_release(first);
     lsi_iterator_close(it);
@@ -109,7 +110,7 @@ static ls_status ask(const lsi_interleave_node *node, ls_spec **out, ls_error *e
 
 /* ---- building ---- */
 
-static lsi_shared *retain(lsi_shared *s)
+static lsi_shared_user *retain_user(lsi_shared_user *s)
 {
     if (s != NULL) {
         (void)atomic_fetch_add(&s->refs, 1);
@@ -117,28 +118,28 @@ static lsi_shared *retain(lsi_shared *s)
     return s;
 }
 
-static void release(lsi_shared *s)
+static void release_user(lsi_shared_user *s)
 {
     if (s != NULL && atomic_fetch_sub(&s->refs, 1) == 1) {
         s->destroy(s);
     }
 }
 
-static void destroy(ls_dataset *d)
+static void destroy_interleave(ls_dataset *d)
 {
     lsi_interleave_node *node = (lsi_interleave_node *)d;
 
-    release(node->shared);
+    release_user(node->shared);
     lsi_free(node->reader);
 }
 
-/* Of the process: the order must not depend on which thread builds the pipeline. */
+/* Of the process, not of the thread: the order must not depend on it. */
 static int64_t usable_cpus(void)
 {
     return LSI_MAX(LSI_MIN(lsi_affinity_unpinned(NULL, 0), lsi_cpu_quota()), 1);
 }
 
-/* TensorFlow's choice of how many inputs are open at once. */
+/* The number of slots that TensorFlow chooses. */
 static int64_t choose_slots(int parallel)
 {
     const int64_t cpus = usable_cpus();
@@ -152,10 +153,11 @@ static int64_t choose_slots(int parallel)
 static ls_dataset *check_options(ls_dataset *made, const ls_interleave_options *o)
 {
     if (o->cycle < LS_AUTOTUNE || o->block < 0) {
-        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
-                                "interleave: %lld inputs in turn, %lld elements a visit: "
-                                "both are positive, or 0 to let the library choose",
-                                (long long)o->cycle, (long long)o->block);
+        return lsi_dataset_fail(
+            made, LS_INVALID_ARGUMENT, LS_KIND_OP,
+            "interleave: %lld inputs in turn, %lld elements per visit: "
+            "both are positive, or 0 to let the library choose",
+            (long long)o->cycle, (long long)o->block);
     }
     if (o->parallel < LS_AUTOTUNE) {
         return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
@@ -184,41 +186,43 @@ static ls_status keep_reader(lsi_interleave_node *node, const char *reader, ls_e
                : lsi_fail_memory(err, "the name of a reader", strlen(reader));
 }
 
-/* The rest of a node whose function and options are set. */
-static ls_dataset *complete(lsi_interleave_node *node, const ls_interleave_options *o)
+/* Completes a node whose function and options are set. */
+static ls_dataset *complete_interleave(lsi_interleave_node *node,
+                                       const ls_interleave_options *o)
 {
     ls_dataset *made = &node->base;
     const ls_dataset *from = made->inputs[0];
     const bool endless = node->parallel != 0 && from->cardinality == LS_INFINITE;
     ls_error e = LS_ERROR_INIT;
     ls_spec *spec = ls_spec_retain(o->spec);
-    ls_status st = spec != NULL ? LS_OK : ask(node, &spec, &e);
+    ls_status st = spec != NULL ? LS_OK : spec_of_first(node, &spec, &e);
 
     if (st == LS_OK) {
         st = keep_reader(node, o->reader, &e);
     }
-    lsi_dataset_note(made, (uint64_t)node->slots);
-    lsi_dataset_note(made, (uint64_t)node->visit);
+    lsi_dataset_mix_parameter(made, (uint64_t)node->slots);
+    lsi_dataset_mix_parameter(made, (uint64_t)node->visit);
     return lsi_dataset_done(made, st, spec, endless ? LS_INFINITE : LS_UNKNOWN_SIZE, &e);
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs);
+static ls_dataset *rebuild_interleave(const ls_dataset *d, ls_dataset *const *inputs);
 
 static const lsi_dataset_ops flat_ops = {.kind = "flat_map",
                                          .iterate = lsi_interleave_iterate,
-                                         .rebuild = rebuild,
-                                         .destroy = destroy};
+                                         .rebuild = rebuild_interleave,
+                                         .destroy = destroy_interleave};
 static const lsi_dataset_ops serial_ops = {.kind = "interleave",
                                            .iterate = lsi_interleave_iterate,
-                                           .rebuild = rebuild,
-                                           .destroy = destroy};
+                                           .rebuild = rebuild_interleave,
+                                           .destroy = destroy_interleave};
 static const lsi_dataset_ops parallel_ops = {.kind = "parallel_interleave",
                                              .iterate = lsi_interleave_iterate,
-                                             .rebuild = rebuild,
-                                             .destroy = destroy};
+                                             .rebuild = rebuild_interleave,
+                                             .destroy = destroy_interleave};
 
-static ls_dataset *build(ls_dataset *d, ls_dataset_fn fn, void *user, lsi_shared *shared,
-                         bool flat, const ls_interleave_options *opts)
+static ls_dataset *build_interleave(ls_dataset *d, ls_dataset_fn fn, void *user,
+                                    lsi_shared_user *shared, bool flat,
+                                    const ls_interleave_options *opts)
 {
     ls_interleave_options o = LS_INTERLEAVE_OPTIONS_INIT;
     const lsi_dataset_ops *ops = &flat_ops;
@@ -238,7 +242,7 @@ static ls_dataset *build(ls_dataset *d, ls_dataset_fn fn, void *user, lsi_shared
     made = lsi_dataset_new(ops, sizeof *node, &d, 1);
     node = (lsi_interleave_node *)made;
     if (made == NULL) {
-        release(shared);
+        release_user(shared);
         return NULL;
     }
     node->shared = shared;
@@ -258,10 +262,10 @@ static ls_dataset *build(ls_dataset *d, ls_dataset_fn fn, void *user, lsi_shared
     node->parallel = o.parallel;
     node->flat = flat;
     node->unordered = o.unordered;
-    return complete(node, &o);
+    return complete_interleave(node, &o);
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_interleave(const ls_dataset *d, ls_dataset *const *inputs)
 {
     const lsi_interleave_node *node = (const lsi_interleave_node *)d;
     ls_interleave_options o = LS_INTERLEAVE_OPTIONS_INIT;
@@ -273,29 +277,29 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
     o.parallel = node->parallel;
     o.unordered = node->unordered;
     o.reader = node->reader;
-    made = build(ls_dataset_retain(inputs[0]), node->fn, node->user, retain(node->shared),
-                 node->flat, &o);
+    made = build_interleave(ls_dataset_retain(inputs[0]), node->fn, node->user,
+                            retain_user(node->shared), node->flat, &o);
     if (!lsi_dataset_bad(made)) {
-        made->print = d->print; // with what its maker may have added
+        made->print = d->print; // including parameters that were mixed in later
     }
     return made;
 }
 
 ls_dataset *lsi_dataset_interleave_shared(ls_dataset *d, ls_dataset_fn fn,
-                                          lsi_shared *user, bool flat,
+                                          lsi_shared_user *user, bool flat,
                                           const ls_interleave_options *opts)
 {
-    return build(d, fn, user, user, flat, opts);
+    return build_interleave(d, fn, user, user, flat, opts);
 }
 
 ls_dataset *ls_dataset_flat_map(ls_dataset *d, ls_dataset_fn fn, void *user,
                                 const ls_interleave_options *opts)
 {
-    return build(d, fn, user, NULL, true, opts);
+    return build_interleave(d, fn, user, NULL, true, opts);
 }
 
 ls_dataset *ls_dataset_interleave(ls_dataset *d, ls_dataset_fn fn, void *user,
                                   const ls_interleave_options *opts)
 {
-    return build(d, fn, user, NULL, false, opts);
+    return build_interleave(d, fn, user, NULL, false, opts);
 }

@@ -1,4 +1,4 @@
-/* flat_map and interleave: datasets of elements, in exactly the order of TensorFlow. */
+/* flat_map and interleave: TensorFlow's order, failures, parallel reading, saving. */
 #include "data/data_test.h"
 
 static int64_t int_of(const ls_value *v)
@@ -49,7 +49,7 @@ static ls_dataset *mixed(ls_value *x, void *user)
     return int_of(x) == 3 ? ls_dataset_enumerate(counted(x, user), 0) : counted(x, user);
 }
 
-/* Elements that fail in the middle of the inner dataset: batches of unequal shapes. */
+/* The inner dataset fails in the middle: batches of unequal shapes. */
 static ls_dataset *broken_inside(ls_value *x, void *user)
 {
     ls_dataset *d = ls_dataset_batch(counted(x, user), 2);
@@ -183,7 +183,7 @@ LST_TEST(elements_are_described_by_the_function_or_by_the_options)
     d = ls_dataset_flat_map(lst_range(3), counted, NULL, &o);
     LST_CHECK(ls_spec_equal(ls_dataset_spec(d), o.spec));
     LST_CHECK(lst_gives(d, "!INVALID_ARGUMENT !INVALID_ARGUMENT !INVALID_ARGUMENT"));
-    // a shuffle would draw if it were asked, so nobody knows
+    // reading a shuffle would draw seeds, so the spec stays unknown
     d = ls_dataset_flat_map(ls_dataset_shuffle(lst_range(4), 4, 1), counted, NULL, NULL);
     LST_CHECK(lsi_spec_is_unknown(ls_dataset_spec(d)));
     ls_dataset_release(d);
@@ -202,7 +202,7 @@ LST_TEST(the_order_of_a_shuffle_does_not_depend_on_who_asks_for_a_spec)
     lst_put_events(&flat, ls_dataset_retain(d), 60);
     ls_dataset_release(d);
     LST_CHECK(t.n == 7 && flat.n == 11);
-    for (size_t i = 0, k = 0; i < t.n; i += 2) { // each as often as it says
+    for (size_t i = 0, k = 0; i < t.n; i += 2) { // x occurs x times
         for (int n = t.s[i] - '0'; n > 0; n--, k += 2) {
             LST_CHECK(flat.s[k] == t.s[i]);
         }

@@ -1,7 +1,7 @@
 /*
- * The public iterator: one call at a time, whoever calls; the end stays the end. A saved
- * position is a tensor of bytes: magic, version, whether it was at the end, the
- * pipeline's fingerprint and position, and a sum over all of it.
+ * The public iterator: a lock makes calls of several threads take turns, and once the end
+ * was reached, every call returns it. A saved state is a tensor of bytes: magic, version,
+ * whether it is at the end, the pipeline's fingerprint and position, and a checksum.
  */
 #include "base/hash.h"
 #include "data/data.h"
@@ -25,7 +25,7 @@ ls_status ls_dataset_iterate(ls_dataset *d, ls_iterator **out, ls_error *err)
 
     if (out == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "iterate: no place for the iterator was given: `out` is "
+                             "iterate: there is nowhere to put the iterator: `out` is "
                              "NULL");
     }
     st = ls_dataset_status(d, err);
@@ -57,7 +57,7 @@ void ls_iterator_release(ls_iterator *it)
     }
 }
 
-static ls_status missing(ls_error *err, const char *what)
+static ls_status fail_null(ls_error *err, const char *what)
 {
     return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "iterator: %s is NULL",
                          what);
@@ -73,7 +73,7 @@ ls_status ls_iterator_next(ls_iterator *it, ls_value **out, ls_error *err)
     ls_status st = LS_OUT_OF_RANGE;
 
     if (it == NULL || out == NULL) {
-        return missing(err, it == NULL ? "the iterator" : "`out`");
+        return fail_null(err, it == NULL ? "the iterator" : "`out`");
     }
     lsi_mutex_lock(&it->lock);
     if (!it->ended) {
@@ -89,21 +89,21 @@ ls_status ls_iterator_next(ls_iterator *it, ls_value **out, ls_error *err)
 
 ls_status ls_iterator_save(ls_iterator *it, ls_value **out, ls_error *err)
 {
-    lsi_writer w = {0};
+    lsi_state_writer w = {0};
     ls_tensor *t = NULL;
     ls_status st;
 
     if (it == NULL || out == NULL) {
-        return missing(err, it == NULL ? "the iterator" : "`out`");
+        return fail_null(err, it == NULL ? "the iterator" : "`out`");
     }
-    lsi_write_u64(&w, MAGIC);
-    lsi_write_u64(&w, VERSION);
+    lsi_state_write_u64(&w, MAGIC);
+    lsi_state_write_u64(&w, VERSION);
     lsi_mutex_lock(&it->lock);
-    lsi_write_bool(&w, it->ended);
+    lsi_state_write_bool(&w, it->ended);
     st = lsi_pipeline_save(it->it, &w, err);
     lsi_mutex_unlock(&it->lock);
     if (st == LS_OK) {
-        lsi_write_u64(&w, lsi_hash(LSI_HASH_INIT, w.bytes, w.size));
+        lsi_state_write_u64(&w, lsi_hash(LSI_HASH_INIT, w.bytes, w.size));
         st = w.failed ? lsi_fail_memory(err, "the position of an iterator", w.room * 2)
                       : LS_OK;
     }
@@ -114,20 +114,20 @@ ls_status ls_iterator_save(ls_iterator *it, ls_value **out, ls_error *err)
         st = ls_value_tensor(t, out, err);
     }
     ls_tensor_release(t);
-    lsi_writer_clear(&w);
+    lsi_state_writer_clear(&w);
     return st;
 }
 
-static ls_status check_frame(lsi_reader *r, bool *ended, ls_error *err)
+static ls_status check_frame(lsi_state_reader *r, bool *ended, ls_error *err)
 {
     uint64_t magic = 0, version = 0, have = 0;
-    ls_status st = lsi_read_u64(r, &magic, err);
+    ls_status st = lsi_state_read_u64(r, &magic, err);
 
     if (st == LS_OK && magic != MAGIC) {
-        return lsi_state_damaged(err, "it does not begin as one");
+        return lsi_state_damaged(err, "it does not begin like a saved state");
     }
     if (st == LS_OK) {
-        st = lsi_read_u64(r, &version, err);
+        st = lsi_state_read_u64(r, &version, err);
     }
     if (st == LS_OK && version != VERSION) {
         return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
@@ -141,14 +141,14 @@ static ls_status check_frame(lsi_reader *r, bool *ended, ls_error *err)
         r->size -= sizeof have;
         memcpy(&have, r->bytes + r->size, sizeof have);
         st = have == lsi_hash(LSI_HASH_INIT, r->bytes, r->size)
-                 ? lsi_read_bool(r, ended, err)
-                 : lsi_state_damaged(err, "its sum is another one");
+                 ? lsi_state_read_bool(r, ended, err)
+                 : lsi_state_damaged(err, "its checksum is wrong");
     }
     return st;
 }
 
-/* Puts a fresh iterator to the position, so that a failure leaves the old one alone. */
-static ls_status restore(ls_iterator *it, lsi_reader *r, ls_error *err)
+/* Restores into a new iterator, so that a failure leaves the old one as it was. */
+static ls_status restore_iterator(ls_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     lsi_iterator *fresh = NULL;
     bool ended = false;
@@ -161,7 +161,7 @@ static ls_status restore(ls_iterator *it, lsi_reader *r, ls_error *err)
         st = lsi_pipeline_restore(&fresh, r, err);
     }
     if (st == LS_OK && r->at != r->size) {
-        st = lsi_state_damaged(err, "something follows its end");
+        st = lsi_state_damaged(err, "there are bytes after its end");
     }
     if (st != LS_OK) {
         lsi_iterator_close(fresh);
@@ -179,7 +179,7 @@ ls_status ls_iterator_restore(ls_iterator *it, ls_value *state, ls_error *err)
     ls_status st;
 
     if (it == NULL) {
-        return missing(err, "the iterator");
+        return fail_null(err, "the iterator");
     }
     if (t == NULL || ls_tensor_dtype(t) != LS_U8 || ls_tensor_data(t) == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
@@ -187,9 +187,9 @@ ls_status ls_iterator_restore(ls_iterator *it, ls_value *state, ls_error *err)
                              "ls_iterator_save() gave",
                              ls_value_kind_name(ls_value_kind_of(state)));
     }
-    lsi_reader r = {ls_tensor_data(t), ls_tensor_bytes(t), 0};
+    lsi_state_reader r = {ls_tensor_data(t), ls_tensor_bytes(t), 0};
     lsi_mutex_lock(&it->lock);
-    st = restore(it, &r, err);
+    st = restore_iterator(it, &r, err);
     lsi_mutex_unlock(&it->lock);
     return st;
 }

@@ -1,6 +1,7 @@
 /*
- * Every batch cut into n pieces (spec §7.4), each component for itself: of b rows, the
- * k-th piece has those from k * ceil(b / n) on, and is empty where they have run out.
+ * legacy_rebatch: every batch cut into n pieces (spec §7.4), each component separately:
+ * of b rows, piece k has ceil(b / n) rows from k * ceil(b / n) on, as far as there are
+ * any.
  */
 #include "data/data.h"
 #include "data/sparse.h"
@@ -11,9 +12,9 @@ struct legacy {
 };
 
 struct legacy_iterator {
-    lsi_unary unary;
-    ls_value *batch; // NULL: none at hand
-    int64_t piece;   // the next one of it
+    lsi_unary_iterator unary;
+    ls_value *batch; // NULL: the next one has to be read
+    int64_t piece;   // the next piece of it
 };
 
 /* The rows of the k-th of n pieces. */
@@ -21,9 +22,10 @@ struct piece {
     int64_t k, n;
 };
 
-static ls_status cut_leaf(const ls_value *v, const struct piece *p, ls_value **out,
+static ls_status cut_leaf(const ls_value *v, const void *user, ls_value **out,
                           ls_error *err)
 {
+    const struct piece *p = user;
     const bool sparse = lsi_value_is_sparse(v);
     ls_tensor *t = ls_value_as_tensor(v), *part = NULL;
     ls_status st;
@@ -47,31 +49,7 @@ static ls_status cut_leaf(const ls_value *v, const struct piece *p, ls_value **o
     return st;
 }
 
-static ls_status cut(const ls_value *v, const struct piece *p, ls_value **out,
-                     ls_error *err)
-{
-    const size_t n = ls_value_size(v);
-    ls_value **items = NULL;
-    ls_status st = LS_OK;
-
-    if (ls_value_is_leaf(v) || lsi_value_is_sparse(v)) {
-        return cut_leaf(v, p, out, err);
-    }
-    items = lsi_alloc(LSI_MAX(n, 1), sizeof(ls_value *));
-    if (items == NULL) {
-        return lsi_fail_memory(err, "a piece of a batch", n * sizeof(ls_value *));
-    }
-    for (size_t i = 0; i < n && st == LS_OK; i++) {
-        st = cut(ls_value_child(v, i), p, &items[i], err);
-    }
-    if (st == LS_OK) {
-        st = lsi_value_like(v, items, out, err);
-    }
-    lsi_value_release_all(items, n);
-    return st;
-}
-
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_piece(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct legacy_iterator *l = (struct legacy_iterator *)it;
     const int64_t n = ((const struct legacy *)it->dataset)->pieces;
@@ -84,49 +62,49 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     if (st != LS_OK) {
         return st;
     }
-    st = cut(l->batch, &p, out, err);
+    st = lsi_element_map(l->batch, cut_leaf, &p, out, err);
     l->piece = p.k + 1;
     if (st == LS_INVALID_ARGUMENT || (st == LS_OK && l->piece == n)) {
         ls_value_release(l->batch);
         l->batch = NULL;
     } else if (st != LS_OK) {
-        l->piece = p.k; // for want of memory: the same piece again
+        l->piece = p.k; // out of memory: the next call returns the same piece
     }
     return st;
 }
 
-static void close_legacy(lsi_iterator *it)
+static void close_pieces(lsi_iterator *it)
 {
     ls_value_release(((struct legacy_iterator *)it)->batch);
-    lsi_unary_close(it);
+    lsi_unary_iterator_close(it);
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_pieces(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct legacy_iterator *l = (struct legacy_iterator *)it;
 
-    lsi_write_bool(w, l->batch != NULL);
+    lsi_state_write_bool(w, l->batch != NULL);
     if (l->batch != NULL) {
-        lsi_write_value(w, l->batch);
-        lsi_write_u64(w, (uint64_t)l->piece);
+        lsi_state_write_value(w, l->batch);
+        lsi_state_write_u64(w, (uint64_t)l->piece);
     }
     return lsi_iterator_save(l->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_pieces(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct legacy_iterator *l = (struct legacy_iterator *)it;
     const int64_t n = ((const struct legacy *)it->dataset)->pieces;
     bool there = false;
     uint64_t piece = 0;
-    ls_status st = lsi_read_bool(r, &there, err);
+    ls_status st = lsi_state_read_bool(r, &there, err);
 
     ls_value_release(l->batch);
     l->batch = NULL;
     if (st == LS_OK && there) {
-        st = lsi_read_element(r, it->dataset->inputs[0]->spec, &l->batch, err);
+        st = lsi_state_read_element(r, it->dataset->inputs[0]->spec, &l->batch, err);
         if (st == LS_OK) {
-            st = lsi_read_count(r, (uint64_t)n - 1, &piece, err);
+            st = lsi_state_read_count(r, (uint64_t)n - 1, &piece, err);
             l->piece = (int64_t)piece;
         }
     }
@@ -136,15 +114,17 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
     return st;
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_pieces(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_legacy};
+    static const lsi_iterator_ops ops = {.next = next_piece,
+                                         .save = save_pieces,
+                                         .restore = restore_pieces,
+                                         .close = close_pieces};
 
-    return lsi_unary_new(&ops, sizeof(struct legacy_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct legacy_iterator), d, out, err);
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_pieces(const ls_dataset *d, ls_dataset *const *inputs)
 {
     return lsi_dataset_legacy_rebatch(ls_dataset_retain(inputs[0]),
                                       ((const struct legacy *)d)->pieces);
@@ -153,7 +133,7 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
 ls_dataset *lsi_dataset_legacy_rebatch(ls_dataset *d, int64_t n)
 {
     static const lsi_dataset_ops ops = {
-        .kind = "legacy_rebatch", .iterate = iterate, .rebuild = rebuild};
+        .kind = "legacy_rebatch", .iterate = iterate_pieces, .rebuild = rebuild_pieces};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct legacy), &d, 1);
     ls_error err = LS_ERROR_INIT;
     ls_spec *spec = NULL;
@@ -163,11 +143,11 @@ ls_dataset *lsi_dataset_legacy_rebatch(ls_dataset *d, int64_t n)
     }
     if (n < 1) {
         return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                                "rebatch: %lld pieces; there is at least one",
+                                "rebatch: %lld pieces; there must be at least one",
                                 (long long)n);
     }
     ((struct legacy *)made)->pieces = n;
-    lsi_dataset_note(made, (uint64_t)n);
+    lsi_dataset_mix_parameter(made, (uint64_t)n);
     const ls_status st = lsi_spec_divide_rows(d->spec, n, &spec, &err);
     return lsi_dataset_done(made, st, spec, LS_UNKNOWN_SIZE, &err);
 }

@@ -1,18 +1,18 @@
-/* The node of a map: map.c calls its function in turn, parallel_map.c on threads. */
+/* The node of a map: map.c makes one call after the other, parallel_map.c several. */
 #ifndef LSI_MAP_H
 #define LSI_MAP_H
-#include "data/function.h"
+#include "data/user_function.h"
 
 typedef struct lsi_map_node {
     ls_dataset base;
     ls_map_fn fn;
     void *user;
-    int parallel; /* calls at once; 0: one, on the thread that asks */
+    int parallel; /* calls at once; 0: one, on the thread that calls next() */
     bool unordered;
-    char *reader; /* what base.reader points at */
+    char *reader; /* what base.reader points to */
 } lsi_map_node;
 
-/* fn(element) as an element of the node's spec; `number`: of this element. */
+/* fn(element), checked against the node's spec; `number`: the element's index. */
 ls_status lsi_map_call(const lsi_iterator *it, uint64_t number, ls_context **c,
                        ls_value *element, ls_value **out, ls_error *err);
 

@@ -1,4 +1,5 @@
-/* Random operations in the functions of a pipeline draw by the element. */
+/* Random operations in user functions: the same numbers for the same element, whatever
+ * the threads, the other elements and the number of calls. */
 #include "data/data_test.h"
 
 #include "lockstep/lockstep.h"
@@ -11,7 +12,7 @@ static ls_value *noise(ls_context *c, ls_value *element, void *user)
     ls_tensor *x = ls_cast(c, ls_value_as_tensor(element), LS_F64);
 
     (void)user;
-    (void)ls_random_uniform(c, LS_F32, LS_SHAPE(3), 0, 1); // more than one draw a call
+    (void)ls_random_uniform(c, LS_F32, LS_SHAPE(3), 0, 1); // more than one draw per call
     return ls_value_of(c, ls_add(c, x, ls_random_uniform(c, LS_F64, LS_SCALAR, 0, 1)));
 }
 
@@ -83,7 +84,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How many of the fractions of a are among those of b, in the same places. */
+/* At how many indices a and b have the same fraction. */
 static int alike(const double *a, const double *b, size_t n)
 {
     int same = 0;
@@ -100,7 +101,7 @@ LST_TEST(a_map_draws_the_same_whatever_runs_in_parallel_or_ahead)
     double want[MOST], got[MOST];
 
     LST_CHECK(read_all(noisy(lst_range(N), 0, false), want) == N);
-    LST_CHECK(alike(want, want + 1, N - 1) == 0); // every element its own
+    LST_CHECK(alike(want, want + 1, N - 1) == 0); // different for every element
     for (int run = 0; run < 20; run++) {
         for (size_t i = 0; i < LSI_COUNT_OF(parallel); i++) {
             ls_dataset *d = noisy(lst_range(N), parallel[i], false);
@@ -110,7 +111,7 @@ LST_TEST(a_map_draws_the_same_whatever_runs_in_parallel_or_ahead)
             LST_CHECK(memcmp(want, got, N * sizeof *got) == 0);
         }
         LST_CHECK(read_all(noisy(lst_range(N), 4, true), got) == N);
-        qsort(got, N, sizeof *got, ascending); // elements may overtake, numbers not
+        qsort(got, N, sizeof *got, ascending); // the order may differ, the numbers not
         LST_CHECK(memcmp(want, got, N * sizeof *got) == 0);
     }
 }
@@ -173,7 +174,7 @@ static ls_value *toss(ls_context *c, ls_value *element, void *user)
     return ls_value_of(c, ls_random_uniform(c, LS_F64, LS_SCALAR, 0, 1));
 }
 
-/* 0 if this function draws what the one before it drew. */
+/* Subtracts its draw from that of the function before it: 0 if they are equal. */
 static ls_value *toss_less(ls_context *c, ls_value *element, void *user)
 {
     (void)user;
@@ -252,7 +253,7 @@ LST_TEST(maps_inside_of_an_interleave_draw_by_their_own_element)
         LST_CHECK(read_all(ls_dataset_prefetch(d, 5), got) == 80);
         LST_CHECK(memcmp(want, got, 80 * sizeof *got) == 0);
     }
-    qsort(want, 80, sizeof *want, ascending); // 8 datasets of 0 .. 9, none like another
+    qsort(want, 80, sizeof *want, ascending); // 8 datasets of 0 .. 9, all different
     LST_CHECK(alike(want, want + 1, 79) == 0);
 }
 
@@ -288,7 +289,7 @@ LST_TEST(the_global_seed_tells_the_numbers)
 
 /* ---- positions ---- */
 
-/* A pipeline with everything that numbers go by: two passes of an interleave of maps. */
+/* Two passes of an interleave of maps: every part of a lineage occurs. */
 static ls_dataset *deep(int *parallel)
 {
     ls_interleave_options opts = LS_INTERLEAVE_OPTIONS_INIT;

@@ -1,5 +1,6 @@
-/* map, parallel_map and filter: functions of the user's, in turn and side by side. */
+/* map, parallel_map and filter: order, failures, parallel calls, saving. */
 #include "data/data_test.h"
+#include "data/input_threads.h"
 #include "lockstep/replica.h"
 
 static ls_value *square(ls_context *c, ls_value *x, void *user)
@@ -50,7 +51,7 @@ static ls_value *below_five(ls_context *c, ls_value *x, void *user)
     return ls_value_adopt(c, v);
 }
 
-/* Waits until as many calls as *user go on at once: proof that they do. */
+/* Waits until *user calls are running at once. */
 struct crowd {
     lsi_mutex lock;
     lsi_cond more;
@@ -77,8 +78,8 @@ static ls_value *meet(ls_context *c, ls_value *x, void *user)
 }
 
 /*
- * The call of 0, the consumer's own, lasts until that of 1 begins, which is then on a
- * thread; and that lasts until 4 begins, so 2 and 3 are done before it.
+ * The consumer itself makes the call for 0, which waits until the call for 1 begins on a
+ * thread; that one waits until the call for 4 begins, so 2 and 3 are finished before 1.
  */
 static ls_value *late_one(ls_context *c, ls_value *x, void *user)
 {
@@ -95,7 +96,7 @@ static ls_value *late_one(ls_context *c, ls_value *x, void *user)
     }
     lsi_mutex_unlock(&crowd->lock);
     if (i == 1) {
-        lsi_sleep_ns(30000000); // a consumer that took the others first would be seen to
+        lsi_sleep_ns(30000000); // time for a consumer that wrongly takes the others first
     }
     return x;
 }
@@ -182,7 +183,7 @@ LST_TEST(calls_go_on_at_once)
 
     lsi_mutex_init(&crowd.lock);
     lsi_cond_init(&crowd.more);
-    // the consumer counts for one
+    // one of them is the consumer
     LST_CHECK(lst_gives(map_of(lst_range(8), meet, &crowd, 4, false), "0 1 2 3 4 5 6 7"));
     LST_CHECK(crowd.most >= 2);
     lsi_cond_destroy(&crowd.more);
@@ -191,7 +192,8 @@ LST_TEST(calls_go_on_at_once)
 
 LST_TEST(what_is_done_early_waits_for_its_turn)
 {
-    struct crowd crowd = {.most = lsi_input_threads() > 1 ? 0 : 4}; // alone: no waiting
+    struct crowd crowd = {
+        .most = lsi_input_threads_count() > 1 ? 0 : 4}; // a single thread: no waiting
 
     lsi_mutex_init(&crowd.lock);
     lsi_cond_init(&crowd.more);
@@ -312,19 +314,7 @@ LST_TEST(a_stateful_map_is_not_saved)
 
 static ls_status walk(ls_error *err)
 {
-    ls_dataset *d = map_of(lst_range(6), square, NULL, 2, false);
-    ls_iterator *it = NULL;
-    ls_status st = ls_dataset_iterate(d, &it, err);
-
-    for (int i = 0; i < 6 && st == LS_OK; i++) {
-        ls_value *v = NULL;
-
-        st = ls_iterator_next(it, &v, err);
-        ls_value_release(v);
-    }
-    ls_iterator_release(it);
-    ls_dataset_release(d);
-    return st;
+    return lst_read(map_of(lst_range(6), square, NULL, 2, false), 6, err);
 }
 
 LST_TEST(no_allocation_that_fails_in_a_parallel_map_leaks_or_hangs)

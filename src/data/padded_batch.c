@@ -1,14 +1,14 @@
 /*
- * Batches of elements of unequal sizes: each component is put into the corner of a shape
- * that is given or is the largest in the batch, and the rest is padding.
+ * padded_batch: batches of elements of unequal sizes. Each component is padded at its end
+ * to a given shape, or to the largest size in the batch.
  */
-#include "data/function.h"
+#include "data/user_function.h"
 
 #include <string.h>
 
-/* What a component is padded to; dims -1: the largest of the batch. */
+/* The shape a component is padded to; -1 in dims: the largest of the batch. */
 struct target {
-    ls_dtype dtype; // 0: nobody knows
+    ls_dtype dtype; // 0: not known
     int ndim;       // -1: that of the first element of the batch
     int64_t dims[LS_MAX_DIMS];
     ls_tensor *padding; // NULL: zeros
@@ -16,15 +16,15 @@ struct target {
 
 struct padded_node {
     ls_dataset base;
-    int64_t size; // lsi_dataset_batch_size() looks for it here
+    int64_t size; // the first member: see lsi_dataset_batch_size()
     bool exact;
-    size_t n; // components; 0: nobody knows, and no padding was given
+    size_t n; // components; 0: not known, and no padding was given
     struct target *targets;
 };
 
 struct padded {
-    lsi_unary unary;
-    bool over;       // the last batch was given
+    lsi_unary_iterator unary;
+    bool over;       // the last batch was returned
     ls_value **held; // elements of the batch
     size_t count, room;
 };
@@ -41,10 +41,10 @@ static ls_status wrong_rank(size_t k, const ls_tensor *t, int ndim, ls_error *er
                          k, text.s, ndim);
 }
 
-/* The shape of the rows of component `k`, which is leaves[0], leaves[step], ... */
-static ls_status measure(const struct target *want, size_t k, const ls_value **leaves,
-                         size_t step, size_t n, ls_dtype *dtype, ls_shape *row,
-                         ls_error *err)
+/* The shape that the rows of component `k` are padded to: leaves[0], leaves[step], ... */
+static ls_status measure_rows(const struct target *want, size_t k,
+                              const ls_value **leaves, size_t step, size_t n,
+                              ls_dtype *dtype, ls_shape *row, ls_error *err)
 {
     const ls_tensor *first = ls_value_as_tensor(leaves[0]);
 
@@ -86,7 +86,7 @@ static ls_status measure(const struct target *want, size_t k, const ls_value **l
     return LS_OK;
 }
 
-/* Fills `count` elements of `size` bytes with one, or with zeros. */
+/* Fills `count` elements of `size` bytes with copies of `one`, or with zeros if NULL. */
 static void fill_with(char *to, int64_t count, size_t size, const void *one)
 {
     if (one == NULL) {
@@ -98,7 +98,7 @@ static void fill_with(char *to, int64_t count, size_t size, const void *one)
     }
 }
 
-/* Copies elements of shape `from` into the corner of an array of shape `into`. */
+/* Copies an array of shape `from` to the start of every axis of one of shape `into`. */
 static void copy_corner(char *to, const ls_shape *into, const char *data,
                         const ls_shape *from, size_t size)
 {
@@ -128,16 +128,16 @@ static void copy_corner(char *to, const ls_shape *into, const char *data,
     }
 }
 
-/* The batch of one component; strings are gathered and copied with their bytes. */
-static ls_status stack(const struct target *want, size_t k, const ls_value **leaves,
-                       size_t step, size_t n, ls_value **out, ls_error *err)
+/* The batch of one component; the bytes of strings are copied. */
+static ls_status stack_rows(const struct target *want, size_t k, const ls_value **leaves,
+                            size_t step, size_t n, ls_value **out, ls_error *err)
 {
     ls_runtime *rt = lsi_runtime_default();
     ls_dtype dtype = LS_F32;
     ls_shape row = {0}, shape = {0};
     ls_tensor *t = NULL;
     int64_t rows = 0;
-    ls_status st = measure(want, k, leaves, step, n, &dtype, &row, err);
+    ls_status st = measure_rows(want, k, leaves, step, n, &dtype, &row, err);
 
     if (st != LS_OK) {
         return st;
@@ -169,7 +169,7 @@ static ls_status stack(const struct target *want, size_t k, const ls_value **lea
         copy_corner(to + i * (size_t)rows * size, &row, ls_tensor_data(from), &have,
                     size);
     }
-    if (dtype == LS_STRING) { // so far they point into the elements
+    if (dtype == LS_STRING) { // so far they point into the elements' memory
         ls_tensor *own = NULL;
 
         st = ls_tensor_create(NULL, LS_STRING, shape, t->data, &own, err);
@@ -185,7 +185,7 @@ static ls_status stack(const struct target *want, size_t k, const ls_value **lea
 
 /* ---- the iterator ---- */
 
-static void forget(struct padded *p)
+static void release_held(struct padded *p)
 {
     for (size_t i = 0; i < p->count; i++) {
         ls_value_release(p->held[i]);
@@ -193,8 +193,8 @@ static void forget(struct padded *p)
     p->count = 0;
 }
 
-/* Reads a batch's elements; a failure loses those before it, as in every batch. */
-static ls_status gather(struct padded *p, int64_t size, ls_error *err)
+/* Reads a batch's elements; on a failure those before it are lost, as in batch.c. */
+static ls_status read_elements(struct padded *p, int64_t size, ls_error *err)
 {
     ls_status st = LS_OK;
 
@@ -219,8 +219,8 @@ static ls_status gather(struct padded *p, int64_t size, ls_error *err)
     return st;
 }
 
-static ls_status batch(struct padded *p, const ls_spec *spec, ls_value **out,
-                       ls_error *err)
+static ls_status build_batch(struct padded *p, const ls_spec *spec, ls_value **out,
+                             ls_error *err)
 {
     static const struct target any = {.ndim = -1};
     const struct padded_node *node = (const struct padded_node *)p->unary.base.dataset;
@@ -245,8 +245,8 @@ static ls_status batch(struct padded *p, const ls_spec *spec, ls_value **out,
         st = lsi_spec_flatten(spec, p->held[i], leaves + i * nleaves, err);
     }
     for (size_t k = 0; k < nleaves && st == LS_OK; k++) {
-        st = stack(node->n > 0 ? &node->targets[k] : &any, k, leaves + k, nleaves,
-                   p->count, &made[k], err);
+        st = stack_rows(node->n > 0 ? &node->targets[k] : &any, k, leaves + k, nleaves,
+                        p->count, &made[k], err);
     }
     if (st == LS_OK) {
         st = lsi_spec_pack(spec, made, out, err);
@@ -259,7 +259,7 @@ out:
     return st;
 }
 
-static ls_status emit(struct padded *p, ls_value **out, ls_error *err)
+static ls_status emit_batch(struct padded *p, ls_value **out, ls_error *err)
 {
     ls_spec *spec = ls_spec_retain(p->unary.base.dataset->inputs[0]->spec);
     ls_status st = LS_OK;
@@ -270,13 +270,13 @@ static ls_status emit(struct padded *p, ls_value **out, ls_error *err)
         st = lsi_spec_of(p->held[0], &spec, err);
     }
     if (st == LS_OK) {
-        st = batch(p, spec, out, err);
+        st = build_batch(p, spec, out, err);
     }
     ls_spec_release(spec);
     return st;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_padded(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     const struct padded_node *node = (const struct padded_node *)it->dataset;
     struct padded *p = (struct padded *)it;
@@ -285,30 +285,30 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     if (p->over) {
         return LS_OUT_OF_RANGE;
     }
-    st = gather(p, node->size, err);
+    st = read_elements(p, node->size, err);
     if (st == LS_OUT_OF_RANGE) {
-        p->over = true; // a short batch is the last
+        p->over = true; // a batch that is not full is the last
         st = p->count > 0 && !node->exact ? LS_OK : LS_OUT_OF_RANGE;
     }
     if (st == LS_OK) {
-        st = emit(p, out, err);
+        st = emit_batch(p, out, err);
     }
-    forget(p);
+    release_held(p);
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_padded(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     const struct padded *p = (const struct padded *)it;
 
-    lsi_write_bool(w, p->over);
+    lsi_state_write_bool(w, p->over);
     return lsi_iterator_save(p->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_padded(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct padded *p = (struct padded *)it;
-    const ls_status st = lsi_read_bool(r, &p->over, err);
+    const ls_status st = lsi_state_read_bool(r, &p->over, err);
 
     return st == LS_OK ? lsi_iterator_restore(p->unary.input, r, err) : st;
 }
@@ -317,22 +317,24 @@ static void close_padded(lsi_iterator *it)
 {
     struct padded *p = (struct padded *)it;
 
-    forget(p);
+    release_held(p);
     lsi_free(p->held);
-    lsi_unary_close(it);
+    lsi_unary_iterator_close(it);
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_padded(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_padded};
+    static const lsi_iterator_ops ops = {.next = next_padded,
+                                         .save = save_padded,
+                                         .restore = restore_padded,
+                                         .close = close_padded};
 
-    return lsi_unary_new(&ops, sizeof(struct padded), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct padded), d, out, err);
 }
 
 /* ---- the node ---- */
 
-static void destroy(ls_dataset *d)
+static void destroy_padded(ls_dataset *d)
 {
     struct padded_node *node = (struct padded_node *)d;
 
@@ -342,7 +344,7 @@ static void destroy(ls_dataset *d)
     lsi_free(node->targets);
 }
 
-/* The shape of component k: the one given, if it goes with what elements have. */
+/* The shape of component k: the given one, if it is compatible with the elements'. */
 static ls_status set_shape(struct target *t, size_t k, const ls_spec *given,
                            const ls_spec *have, ls_error *err)
 {
@@ -392,11 +394,11 @@ static ls_status set_padding(struct target *t, size_t k, ls_tensor *padding,
     if (!scalar || (t->dtype != 0 && ls_tensor_dtype(padding) != t->dtype)) {
         lsi_text text = lsi_text_of(padding);
 
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT,
-                             scalar ? LS_KIND_TYPE : LS_KIND_VALUE,
-                             "padded_batch: component %zu is padded with %s; it takes a "
-                             "scalar of its own dtype",
-                             k, text.s);
+        return lsi_fail_kind(
+            err, LS_INVALID_ARGUMENT, scalar ? LS_KIND_TYPE : LS_KIND_VALUE,
+            "padded_batch: component %zu is padded with %s; it must be a "
+            "scalar of its own dtype",
+            k, text.s);
     }
     t->padding = ls_tensor_retain(padding);
     return LS_OK;
@@ -463,13 +465,15 @@ static ls_status padded_leaf(const ls_spec *leaf, void *user, ls_spec **out,
     return ls_spec_tensor(leaf->dtype, t->ndim + 1, dims, out, err);
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs);
+static ls_dataset *rebuild_padded(const ls_dataset *d, ls_dataset *const *inputs);
 
-static const lsi_dataset_ops padded_ops = {
-    .kind = "padded_batch", .iterate = iterate, .rebuild = rebuild, .destroy = destroy};
+static const lsi_dataset_ops padded_ops = {.kind = "padded_batch",
+                                           .iterate = iterate_padded,
+                                           .rebuild = rebuild_padded,
+                                           .destroy = destroy_padded};
 
-/* Completes a node whose targets are set, or failed to be. */
-static ls_dataset *complete(struct padded_node *node, ls_status st, ls_error *err)
+/* Completes a node after its targets were set; `st`: whether that succeeded. */
+static ls_dataset *complete_padded(struct padded_node *node, ls_status st, ls_error *err)
 {
     ls_dataset *made = &node->base;
     const ls_dataset *from = made->inputs[0];
@@ -479,11 +483,11 @@ static ls_dataset *complete(struct padded_node *node, ls_status st, ls_error *er
 
     for (size_t k = 0; k < node->n; k++) {
         for (int a = 0; a < node->targets[k].ndim; a++) {
-            lsi_dataset_note(made, (uint64_t)node->targets[k].dims[a]);
+            lsi_dataset_mix_parameter(made, (uint64_t)node->targets[k].dims[a]);
         }
     }
-    lsi_dataset_note(made, (uint64_t)size);
-    lsi_dataset_note(made, node->exact);
+    lsi_dataset_mix_parameter(made, (uint64_t)size);
+    lsi_dataset_mix_parameter(made, node->exact);
     if (st == LS_OK) {
         st = lsi_spec_map(from->spec, padded_leaf, &at, &spec, err);
     }
@@ -491,7 +495,7 @@ static ls_dataset *complete(struct padded_node *node, ls_status st, ls_error *er
                             n < 0 ? n : n / size + (!node->exact && n % size > 0), err);
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_padded(const ls_dataset *d, ls_dataset *const *inputs)
 {
     const struct padded_node *old = (const struct padded_node *)d;
     ls_dataset *from = ls_dataset_retain(inputs[0]);
@@ -509,7 +513,7 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
         node->targets = lsi_alloc(old->n, sizeof *node->targets);
         if (node->targets == NULL) {
             st = lsi_fail_memory(&e, "padded shapes", old->n * sizeof *node->targets);
-            return complete(node, st, &e);
+            return complete_padded(node, st, &e);
         }
         node->n = old->n;
     }
@@ -517,7 +521,7 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
         node->targets[k] = old->targets[k];
         (void)ls_tensor_retain(node->targets[k].padding);
     }
-    return complete(node, st, &e);
+    return complete_padded(node, st, &e);
 }
 
 ls_dataset *ls_dataset_padded_batch(ls_dataset *d, int64_t size, ls_spec *const *shapes,
@@ -540,5 +544,5 @@ ls_dataset *ls_dataset_padded_batch(ls_dataset *d, int64_t size, ls_spec *const 
     node->size = size;
     node->exact = drop_remainder;
     const ls_status st = set_targets(node, shapes, padding, n, &e);
-    return complete(node, st, &e);
+    return complete_padded(node, st, &e);
 }

@@ -1,36 +1,37 @@
 /*
- * Reads ahead on a thread of the input. The producer runs until the buffer is full, then
- * gives its thread back; it is called again when half of the buffer is consumed. If the
- * buffer is empty and no producer has begun, the consumer reads by itself, so waiting
- * is only ever for somebody who is at work.
+ * prefetch: reads ahead on a thread of the input. The producer runs until the buffer is
+ * full and then returns its thread; it is submitted again when half of the buffer is
+ * consumed. If the buffer is empty and the producer has not begun, the consumer reads by
+ * itself, so it only waits for a producer that is running.
  */
-#include "data/function.h"
+#include "data/input_threads.h"
+#include "data/user_function.h"
 
 enum { CHOSEN = 4, FIRST_ROOM = 8 };
 
 struct prefetch_node {
     ls_dataset base;
-    int64_t buffer; // as it was asked for
+    int64_t buffer; // as the caller set it
 };
 
 struct prefetch {
-    lsi_unary unary; // the input belongs to whoever set `reading`
-    lsi_mutex lock;  // guards all below
+    lsi_unary_iterator unary; // its input is used by the thread that has set `reading`
+    lsi_mutex lock;           // guards all below
     lsi_cond change;
-    lsi_item *ring;
+    lsi_outcome *ring;
     size_t room, first, count;
     size_t limit;
-    bool queued;  // the producer is called
-    bool reading; // somebody uses the input
-    bool waiting; // the consumer sleeps
+    bool queued;  // the producer is submitted
+    bool reading; // a thread uses the input
+    bool waiting; // the consumer waits
     bool ended, hold;
 };
 
-static bool grow(struct prefetch *p)
+static bool grow_queue(struct prefetch *p)
 {
-    const size_t most = LSI_MAX(p->limit, p->count + 1); // a state may hold more
+    const size_t most = LSI_MAX(p->limit, p->count + 1); // a restored state may hold more
     const size_t room = LSI_MIN(LSI_MAX(FIRST_ROOM, 2 * p->room), most);
-    lsi_item *ring = lsi_alloc(room, sizeof *ring);
+    lsi_outcome *ring = lsi_alloc(room, sizeof *ring);
 
     if (ring == NULL) {
         return false;
@@ -45,13 +46,13 @@ static bool grow(struct prefetch *p)
     return true;
 }
 
-static void put(struct prefetch *p, lsi_item item)
+static void put_outcome(struct prefetch *p, lsi_outcome item)
 {
     p->ring[(p->first + p->count) % p->room] = item;
     p->count++;
 }
 
-/* The input's next, with the lock given up meanwhile. The end is noted. */
+/* The input's next element; the lock is released meanwhile. Sets `ended` at the end. */
 static ls_status read_input(struct prefetch *p, ls_value **out, ls_error *err)
 {
     ls_status st;
@@ -68,19 +69,19 @@ static ls_status read_input(struct prefetch *p, ls_value **out, ls_error *err)
 static bool may_produce(struct prefetch *p)
 {
     return !p->hold && !p->ended && p->count < p->limit &&
-           (p->count < p->room || grow(p));
+           (p->count < p->room || grow_queue(p));
 }
 
-static void produce(void *arg);
+static void run_producer(void *arg);
 
-static void call_producer(struct prefetch *p)
+static void submit_producer(struct prefetch *p)
 {
     if (!p->queued && !p->reading && !p->hold && !p->ended && 2 * p->count <= p->limit) {
-        p->queued = lsi_input_submit(produce, p);
+        p->queued = lsi_input_threads_submit(run_producer, p);
     }
 }
 
-static void produce(void *arg)
+static void run_producer(void *arg)
 {
     struct prefetch *p = arg;
 
@@ -92,24 +93,24 @@ static void produce(void *arg)
         const ls_status st = read_input(p, &element, &e);
 
         if (st != LS_OUT_OF_RANGE) {
-            put(p, lsi_item_of(st, element, &e));
+            put_outcome(p, lsi_outcome_of(st, element, &e));
         }
         if (p->waiting) {
             lsi_cond_broadcast(&p->change);
         }
-        if (lsi_input_pressed()) { // others want the thread: go on behind them
-            call_producer(p);
+        if (lsi_input_threads_backlog()) { // others wait for a thread: queue behind them
+            submit_producer(p);
         }
     }
     lsi_cond_broadcast(&p->change);
     lsi_mutex_unlock(&p->lock);
 }
 
-/* Nobody reads and no producer is left; the lock is held. */
-static void settle(struct prefetch *p)
+/* Waits until no thread reads and no producer is submitted. The lock is held. */
+static void stop_producer(struct prefetch *p)
 {
     p->hold = true;
-    if (p->queued && lsi_input_cancel(produce, p)) {
+    if (p->queued && lsi_input_threads_cancel(run_producer, p)) {
         p->queued = false;
     }
     while (p->queued || p->reading) {
@@ -118,16 +119,16 @@ static void settle(struct prefetch *p)
     p->hold = false;
 }
 
-static ls_status take(struct prefetch *p, ls_value **out, ls_error *err)
+static ls_status take_outcome(struct prefetch *p, ls_value **out, ls_error *err)
 {
-    const ls_status st = lsi_item_take(&p->ring[p->first], out, err);
+    const ls_status st = lsi_outcome_take(&p->ring[p->first], out, err);
 
     p->first = (p->first + 1) % p->room;
     p->count--;
     return st;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_prefetched(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct prefetch *p = (struct prefetch *)it;
     ls_status st = LS_OUT_OF_RANGE;
@@ -139,72 +140,72 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         p->waiting = false;
     }
     if (p->count > 0) {
-        st = take(p, out, err);
+        st = take_outcome(p, out, err);
     } else if (!p->ended) {
         st = read_input(p, out, err);
     }
-    call_producer(p);
+    submit_producer(p);
     lsi_mutex_unlock(&p->lock);
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_prefetch(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct prefetch *p = (struct prefetch *)it;
     ls_status st;
 
     lsi_mutex_lock(&p->lock);
-    settle(p);
-    lsi_write_bool(w, p->ended);
-    lsi_write_u64(w, p->count);
+    stop_producer(p);
+    lsi_state_write_bool(w, p->ended);
+    lsi_state_write_u64(w, p->count);
     for (size_t i = 0; i < p->count; i++) {
-        lsi_item_write(w, &p->ring[(p->first + i) % p->room]);
+        lsi_outcome_write(w, &p->ring[(p->first + i) % p->room]);
     }
     st = lsi_iterator_save(p->unary.input, w, err);
     lsi_mutex_unlock(&p->lock);
     return st;
 }
 
-static void empty(struct prefetch *p)
+static void empty_queue(struct prefetch *p)
 {
     for (; p->count > 0; p->count--, p->first = (p->first + 1) % p->room) {
-        lsi_item_clear(&p->ring[p->first]);
+        lsi_outcome_clear(&p->ring[p->first]);
     }
 }
 
-static ls_status restore_items(struct prefetch *p, lsi_reader *r, ls_error *err)
+static ls_status restore_outcomes(struct prefetch *p, lsi_state_reader *r, ls_error *err)
 {
     const ls_spec *spec = p->unary.base.dataset->spec;
     uint64_t n = 0;
-    ls_status st = lsi_read_bool(r, &p->ended, err);
+    ls_status st = lsi_state_read_bool(r, &p->ended, err);
 
     if (st == LS_OK) {
-        st = lsi_read_count(r, (r->size - r->at) / sizeof n, &n, err);
+        st = lsi_state_read_count(r, (r->size - r->at) / sizeof n, &n, err);
     }
     while (st == LS_OK && p->count < n) {
-        lsi_item item = {0};
+        lsi_outcome item = {0};
 
-        st = lsi_item_read(r, spec, &item, err);
-        if (st == LS_OK && p->count == p->room && !grow(p)) {
-            lsi_item_clear(&item);
+        st = lsi_outcome_read(r, spec, &item, err);
+        if (st == LS_OK && p->count == p->room && !grow_queue(p)) {
+            lsi_outcome_clear(&item);
             return lsi_fail_memory(err, "a buffer", 2 * p->room * sizeof item);
         }
         if (st == LS_OK) {
-            put(p, item);
+            put_outcome(p, item);
         }
     }
     return st;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_prefetch(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct prefetch *p = (struct prefetch *)it;
     ls_status st;
 
     lsi_mutex_lock(&p->lock);
-    settle(p);
-    empty(p);
-    st = restore_items(p, r, err);
+    stop_producer(p);
+    empty_queue(p);
+    st = restore_outcomes(p, r, err);
     if (st == LS_OK) {
         st = lsi_iterator_restore(p->unary.input, r, err);
     }
@@ -217,20 +218,22 @@ static void close_prefetch(lsi_iterator *it)
     struct prefetch *p = (struct prefetch *)it;
 
     lsi_mutex_lock(&p->lock);
-    settle(p);
+    stop_producer(p);
     lsi_mutex_unlock(&p->lock);
-    empty(p);
+    empty_queue(p);
     lsi_free(p->ring);
     lsi_cond_destroy(&p->change);
     lsi_mutex_destroy(&p->lock);
-    lsi_unary_close(it);
-    lsi_input_leave();
+    lsi_unary_iterator_close(it);
+    lsi_input_threads_leave();
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_prefetch(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_prefetch};
+    static const lsi_iterator_ops ops = {.next = next_prefetched,
+                                         .save = save_prefetch,
+                                         .restore = restore_prefetch,
+                                         .close = close_prefetch};
     const int64_t buffer = ((const struct prefetch_node *)d)->buffer;
     lsi_iterator *it = NULL;
     ls_status st = LS_OK;
@@ -238,20 +241,20 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     if (buffer == 0) {
         return lsi_dataset_iterate(d->inputs[0], out, err);
     }
-    st = lsi_unary_new(&ops, sizeof(struct prefetch), d, &it, err);
+    st = lsi_unary_iterator_new(&ops, sizeof(struct prefetch), d, &it, err);
     if (st == LS_OK) {
         struct prefetch *p = (struct prefetch *)it;
 
         p->limit = buffer == LS_AUTOTUNE ? CHOSEN : (size_t)buffer;
         lsi_mutex_init(&p->lock);
         lsi_cond_init(&p->change);
-        lsi_input_use();
+        lsi_input_threads_use();
         *out = it;
     }
     return st;
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_prefetch(const ls_dataset *d, ls_dataset *const *inputs)
 {
     return ls_dataset_prefetch(ls_dataset_retain(inputs[0]),
                                ((const struct prefetch_node *)d)->buffer);
@@ -260,7 +263,7 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
 ls_dataset *ls_dataset_prefetch(ls_dataset *d, int64_t buffer)
 {
     static const lsi_dataset_ops ops = {
-        .kind = "prefetch", .iterate = iterate, .rebuild = rebuild};
+        .kind = "prefetch", .iterate = iterate_prefetch, .rebuild = rebuild_prefetch};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct prefetch_node), &d, 1);
 
     if (lsi_dataset_bad(made)) {

@@ -1,5 +1,6 @@
-/* prefetch, and the threads it runs on. */
+/* prefetch: reading ahead, the threads it shares, saving, failing allocations. */
 #include "data/data_test.h"
+#include "data/input_threads.h"
 #include "lockstep/replica.h"
 
 static ls_value *fail_at_two(ls_context *c, ls_value *x, void *user)
@@ -12,7 +13,7 @@ static ls_value *fail_at_two(ls_context *c, ls_value *x, void *user)
     return x;
 }
 
-/* Counts calls, and tells when there were as many as are waited for. */
+/* Counts calls, and wakes the thread that waits for a number of them. */
 struct gauge {
     lsi_mutex lock;
     lsi_cond more;
@@ -73,10 +74,10 @@ LST_TEST(a_producer_reads_ahead_as_far_as_the_buffer_goes)
     lsi_cond_init(&g.more);
     d = ls_dataset_prefetch(ls_dataset_map(lst_range(50), count, &g, NULL), 4);
     LST_OK(ls_dataset_iterate(d, &it, NULL));
-    LST_CHECK(g.calls == 0); // nothing before it is asked for
+    LST_CHECK(g.calls == 0); // nothing is read before the first call
     LST_CHECK(lst_put_next(&t, it));
-    LST_CHECK(wait_for(&g, 5)); // one for us and four ahead
-    lsi_sleep_ns(20000000);     // a producer that went on would be seen to
+    LST_CHECK(wait_for(&g, 5)); // one consumed and four ahead
+    lsi_sleep_ns(20000000);     // time for a producer that wrongly goes on
     ls_iterator_release(it);
     LST_CHECK(g.calls == 5);
     ls_dataset_release(d);
@@ -120,18 +121,18 @@ LST_TEST(work_runs_once_or_is_taken_back)
     atomic_int runs = 0;
     int given = 0, back = 0;
 
-    LST_CHECK(lsi_input_threads() >= 1);
-    lsi_input_use();
+    LST_CHECK(lsi_input_threads_count() >= 1);
+    lsi_input_threads_use();
     for (int i = 0; i < 1000; i++) {
-        given += lsi_input_submit(tick, &runs);
+        given += lsi_input_threads_submit(tick, &runs);
         if (i % 3 == 0) {
-            back += lsi_input_cancel(tick, &runs);
+            back += lsi_input_threads_cancel(tick, &runs);
         }
     }
     LST_CHECK(given == 1000);
-    lsi_input_leave(); // what waits is done before the threads go
+    lsi_input_threads_leave(); // queued calls run before the threads are joined
     LST_CHECK(atomic_load(&runs) + back == given);
-    LST_CHECK(!lsi_input_cancel(tick, &runs) && !lsi_input_pressed());
+    LST_CHECK(!lsi_input_threads_cancel(tick, &runs) && !lsi_input_threads_backlog());
 }
 
 static ls_dataset *buffered(void)
@@ -165,11 +166,11 @@ LST_TEST(D104_what_was_produced_and_not_consumed_is_saved)
         LST_OK(ls_dataset_iterate(d[i], &it[i], NULL));
     }
     LST_CHECK(lst_put_next(&first, it[0]));
-    LST_CHECK(wait_for(&g, 5)); // full: the producer is called again at half of it
+    LST_CHECK(wait_for(&g, 5)); // full: the producer is submitted again at half
     for (int i = 0; i < 2; i++) {
         LST_CHECK(lst_put_next(&first, it[0]));
     }
-    LST_CHECK(wait_for(&g, 7)); // three for us and four ahead: the producer is idle
+    LST_CHECK(wait_for(&g, 7)); // three consumed and four ahead: the producer is idle
     LST_OK(ls_iterator_save(it[0], &state, NULL));
     LST_OK(ls_iterator_restore(it[1], state, NULL));
     for (int i = 0; i < 2; i++) {
@@ -203,7 +204,7 @@ LST_TEST(a_position_saved_while_the_producer_runs_is_exact)
         ls_value_release(state);
     }
     LST_CHECK(lst_put_next(&one, from) && !lst_put_next(&one, from));
-    LST_CHECK(strcmp(one.s + 2, other.s) == 0); // the other was always one ahead
+    LST_CHECK(strcmp(one.s + 2, other.s) == 0); // the other one is one element ahead
     ls_iterator_release(from);
     ls_iterator_release(to);
     ls_dataset_release(d);
@@ -241,19 +242,7 @@ LST_TEST(a_state_may_be_restored_where_the_buffer_is_smaller)
 
 static ls_status walk(ls_error *err)
 {
-    ls_dataset *d = ls_dataset_prefetch(lst_range(4), 2);
-    ls_iterator *it = NULL;
-    ls_status st = ls_dataset_iterate(d, &it, err);
-
-    for (int i = 0; i < 4 && st == LS_OK; i++) {
-        ls_value *v = NULL;
-
-        st = ls_iterator_next(it, &v, err);
-        ls_value_release(v);
-    }
-    ls_iterator_release(it);
-    ls_dataset_release(d);
-    return st;
+    return lst_read(ls_dataset_prefetch(lst_range(4), 2), 4, err);
 }
 
 LST_TEST(no_allocation_that_fails_in_a_prefetch_leaks_or_hangs)

@@ -1,7 +1,8 @@
 /*
- * The input again and again: each pass is a new iterator of the input. A finite repeat
- * makes one iterator more than it uses, after its last pass, unless it stands directly on
- * a shuffle: TensorFlow does, and shuffles above count their iterators.
+ * repeat: the elements of the input again and again; each pass is a new iterator of the
+ * input. After its last pass a finite repeat makes one more iterator, which it does not
+ * use, unless its input is a shuffle: TensorFlow does so, and every iterator of a shuffle
+ * below advances its seeds.
  */
 #include "data/data.h"
 
@@ -9,19 +10,19 @@
 
 struct repeat {
     ls_dataset base;
-    int64_t count; // negative: for ever
-    bool spare;    // the iterator that is not used
-    bool shuffled; // it stands on a shuffle, with nothing but single passes between
+    int64_t count; // negative: without end
+    bool spare;    // makes the iterator that is not used
+    bool shuffled; // its input is a shuffle, perhaps below repeats of one pass
 };
 
 struct repeat_iterator {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     int64_t pass;
-    bool fresh; // the pass has given nothing yet
-    bool over;  // the last input is kept: its position is part of this one
+    bool fresh; // the pass has returned nothing yet
+    bool over;  // after the last pass; its input is kept: its position is saved with ours
 };
 
-/* Ends the pass, perhaps the last. */
+/* Ends the pass and begins the next one, if there is one. */
 static ls_status next_pass(struct repeat_iterator *p, ls_error *err)
 {
     const struct repeat *node = (const struct repeat *)p->unary.base.dataset;
@@ -50,7 +51,7 @@ static ls_status next_pass(struct repeat_iterator *p, ls_error *err)
     return LS_OK;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_repeat(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct repeat_iterator *p = (struct repeat_iterator *)it;
     ls_status st = LS_OK;
@@ -66,44 +67,46 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st != LS_OK ? st : LS_OUT_OF_RANGE;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_repeat(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct repeat_iterator *p = (struct repeat_iterator *)it;
 
-    lsi_write_u64(w, (uint64_t)p->pass);
-    lsi_write_bool(w, p->fresh);
-    lsi_write_bool(w, p->over);
-    return lsi_input_save(p->unary.input, w, err);
+    lsi_state_write_u64(w, (uint64_t)p->pass);
+    lsi_state_write_bool(w, p->fresh);
+    lsi_state_write_bool(w, p->over);
+    return lsi_input_iterator_save(p->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_repeat(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct repeat_iterator *p = (struct repeat_iterator *)it;
     uint64_t pass = 0;
-    ls_status st = lsi_read_count(r, INT64_MAX, &pass, err);
+    ls_status st = lsi_state_read_count(r, INT64_MAX, &pass, err);
 
     if (st == LS_OK) {
-        st = lsi_read_bool(r, &p->fresh, err);
+        st = lsi_state_read_bool(r, &p->fresh, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_bool(r, &p->over, err);
+        st = lsi_state_read_bool(r, &p->over, err);
     }
     if (st != LS_OK) {
         return st;
     }
-    if ((int64_t)pass != p->pass) { // an input of that pass
+    if ((int64_t)pass != p->pass) { // makes an input of that pass
         lsi_iterator_close(p->unary.input);
         p->unary.input = NULL;
     }
     p->pass = (int64_t)pass;
-    return lsi_input_restore(&p->unary.input, lsi_lineage_below(it, pass),
-                             it->dataset->inputs[0], r, err);
+    return lsi_input_iterator_restore(&p->unary.input, lsi_lineage_below(it, pass),
+                                      it->dataset->inputs[0], r, err);
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_repeat(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = lsi_unary_close};
+    static const lsi_iterator_ops ops = {.next = next_repeat,
+                                         .save = save_repeat,
+                                         .restore = restore_repeat,
+                                         .close = lsi_unary_iterator_close};
     const int64_t count = ((const struct repeat *)d)->count;
     ls_status st;
 
@@ -113,20 +116,20 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     if (count == 0) {
         return lsi_iterator_new(&ops, sizeof(struct repeat_iterator), d, out, err);
     }
-    st = lsi_function_new(&ops, sizeof(struct repeat_iterator), d, out, err);
+    st = lsi_function_iterator_new(&ops, sizeof(struct repeat_iterator), d, out, err);
     if (st == LS_OK) {
         ((struct repeat_iterator *)*out)->fresh = true;
     }
     return st;
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_repeat(const ls_dataset *d, ls_dataset *const *inputs)
 {
     return ls_dataset_repeat(ls_dataset_retain(inputs[0]),
                              ((const struct repeat *)d)->count);
 }
 
-static int64_t size(int64_t n, int64_t count)
+static int64_t repeated_size(int64_t n, int64_t count)
 {
     int64_t product = 0;
 
@@ -145,7 +148,7 @@ static int64_t size(int64_t n, int64_t count)
 ls_dataset *ls_dataset_repeat(ls_dataset *d, int64_t count)
 {
     static const lsi_dataset_ops ops = {
-        .kind = "repeat", .iterate = iterate, .rebuild = rebuild};
+        .kind = "repeat", .iterate = iterate_repeat, .rebuild = rebuild_repeat};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct repeat), &d, 1);
     struct repeat *node = (struct repeat *)made;
     if (lsi_dataset_bad(made)) {
@@ -158,7 +161,7 @@ ls_dataset *ls_dataset_repeat(ls_dataset *d, int64_t count)
     }
     node->count = LSI_MAX(count, -1);
     node->spare = count >= 2 && !node->shuffled;
-    lsi_dataset_note(made, (uint64_t)node->count);
+    lsi_dataset_mix_parameter(made, (uint64_t)node->count);
     return lsi_dataset_done(made, LS_OK, ls_spec_retain(d->spec),
-                            size(d->cardinality, node->count), NULL);
+                            repeated_size(d->cardinality, node->count), NULL);
 }

@@ -9,7 +9,7 @@
 #define MODULUS 2147483647 /* 2^31 - 1 */
 #define NO_GLOBAL_SEED 87654321
 
-/* What ls_dataset_set_seed() said on this thread, and the ops without a seed since. */
+/* What ls_dataset_set_seed() set on this thread. */
 static _Thread_local lsi_global_seed global_seed;
 
 lsi_global_seed lsi_global_seed_get(void)
@@ -32,15 +32,15 @@ void ls_dataset_set_seed(const int64_t *seed)
     global_seed.ops = 0;
 }
 
-static uint64_t reduce(int64_t seed)
+static uint64_t reduce_seed(int64_t seed)
 {
     const int64_t rest = seed % MODULUS;
 
     return (uint64_t)(rest < 0 ? rest + MODULUS : rest);
 }
 
-/* SplitMix64: spreads what little the clock knows, where the system has no better. */
-static uint64_t spread(uint64_t x)
+/* SplitMix64: spreads the few random bits of the clock, used without /dev/urandom. */
+static uint64_t spread_bits(uint64_t x)
 {
     x += 0x9E3779B97F4A7C15u;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -48,7 +48,7 @@ static uint64_t spread(uint64_t x)
     return x ^ (x >> 31);
 }
 
-static lsi_seeds fresh(void)
+static lsi_seeds fresh_seeds(void)
 {
     lsi_seeds s = {0, 0};
     lsi_file *file = NULL;
@@ -56,8 +56,8 @@ static lsi_seeds fresh(void)
 
     if (lsi_file_open("/dev/urandom", LSI_FILE_READ, &file, NULL) != LS_OK ||
         lsi_file_read_at(file, 0, &s, sizeof s, &got, NULL) != LS_OK || got < sizeof s) {
-        s.a = spread((uint64_t)lsi_now_ns());
-        s.b = spread(s.a ^ (uint64_t)(uintptr_t)&s);
+        s.a = spread_bits((uint64_t)lsi_now_ns());
+        s.b = spread_bits(s.a ^ (uint64_t)(uintptr_t)&s);
     }
     lsi_file_close(file);
     return s;
@@ -75,23 +75,23 @@ lsi_seeds lsi_seeds_of(const int64_t *op_seed)
 
     if (op_seed == NULL) {
         if (!global_seed.set) {
-            return fresh();
+            return fresh_seeds();
         }
-        s.a = reduce(global_seed.seed);
-        s.b = reduce((int64_t)(spread(global_seed.ops++) >> 1));
+        s.a = reduce_seed(global_seed.seed);
+        s.b = reduce_seed((int64_t)(spread_bits(global_seed.ops++) >> 1));
     } else {
-        s.a = global_seed.set ? reduce(global_seed.seed) : NO_GLOBAL_SEED;
-        s.b = reduce(*op_seed);
+        s.a = global_seed.set ? reduce_seed(global_seed.seed) : NO_GLOBAL_SEED;
+        s.b = reduce_seed(*op_seed);
     }
     if (s.a == 0 && s.b == 0) {
-        s.b = MODULUS; // TensorFlow takes two zeros for "no seed"
+        s.b = MODULUS; // two zeros mean "no seed" in TensorFlow
     }
     return s;
 }
 
 /* ---- the generator ---- */
 
-static void advance(lsi_draws *g)
+static void next_block(lsi_draws *g)
 {
     g->block = lsi_philox(g->counter, g->key);
     g->used = 0;
@@ -109,7 +109,7 @@ void lsi_draws_init(lsi_draws *g, lsi_seeds s)
 uint32_t lsi_draws_next(lsi_draws *g)
 {
     if (g->used == 4) {
-        advance(g);
+        next_block(g);
     }
     g->draws++;
     return g->block.w[g->used++];
@@ -126,14 +126,14 @@ void lsi_draws_skip(lsi_draws *g, uint64_t n)
     }
     n -= left;
     g->used = 4;
-    uint64_t carry = n / 4; // whole blocks are only counted
+    uint64_t carry = n / 4; // whole blocks are skipped in the counter
     for (int i = 0; i < 4 && carry > 0; i++) {
         carry += g->counter.w[i];
         g->counter.w[i] = (uint32_t)carry;
         carry >>= 32;
     }
     if (n % 4 > 0) {
-        advance(g);
+        next_block(g);
         g->used = (int)(n % 4);
     }
 }

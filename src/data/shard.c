@@ -1,7 +1,7 @@
 /*
- * Every n-th element, beginning with the i-th. The kind that distribution inserts demands
- * that there are n of them: a worker that got the first of its own looks whether the
- * others will get one too.
+ * shard: every n-th element, beginning with the i-th. The shards that distributing a
+ * dataset inserts require at least n elements: after its first element such a shard reads
+ * on until element n, to make sure that every worker gets one.
  */
 #include "data/data.h"
 
@@ -14,12 +14,12 @@ struct shard {
 };
 
 struct shard_iterator {
-    lsi_unary unary;
-    int64_t at; // elements of the input that went by
+    lsi_unary_iterator unary;
+    int64_t at; // elements read from the input
 };
 
-/* Passes over `n` elements; before a failure they do not count, as in TensorFlow. */
-static ls_status pass(struct shard_iterator *s, int64_t n, ls_error *err)
+/* Passes over `n` elements; if it fails, none of them is counted, as in TensorFlow. */
+static ls_status pass_elements(struct shard_iterator *s, int64_t n, ls_error *err)
 {
     int64_t skipped = 0;
     ls_status st = LS_OK;
@@ -31,19 +31,20 @@ static ls_status pass(struct shard_iterator *s, int64_t n, ls_error *err)
     return st;
 }
 
-/* How many elements stand before the next one of this shard. Every number on the way lies
- * between -shards and shards, so that any number of shards can be counted. */
-static int64_t ahead(const struct shard *node, int64_t at)
+/* How many elements come before the next one of this shard. All intermediate results lie
+ * between -shards and shards: no overflow. */
+static int64_t count_ahead(const struct shard *node, int64_t at)
 {
     const int64_t off = node->index - at % node->shards;
 
     return off < 0 ? off + node->shards : off;
 }
 
-static ls_status demand(struct shard_iterator *s, const struct shard *node, ls_error *err)
+static ls_status demand_inputs(struct shard_iterator *s, const struct shard *node,
+                               ls_error *err)
 {
     const int64_t seen = s->at;
-    const ls_status st = pass(s, node->shards - s->at, err);
+    const ls_status st = pass_elements(s, node->shards - s->at, err);
 
     if (st != LS_OUT_OF_RANGE) {
         return st;
@@ -55,12 +56,12 @@ static ls_status demand(struct shard_iterator *s, const struct shard *node, ls_e
                          (long long)seen, (long long)node->shards);
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_shard(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct shard_iterator *s = (struct shard_iterator *)it;
     const struct shard *node = (const struct shard *)it->dataset;
     ls_value *element = NULL;
-    ls_status st = pass(s, ahead(node, s->at), err);
+    ls_status st = pass_elements(s, count_ahead(node, s->at), err);
 
     if (st == LS_OK) {
         st = lsi_iterator_next(s->unary.input, &element, err);
@@ -70,7 +71,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     }
     s->at++;
     if (node->required && s->at < node->shards) {
-        st = demand(s, node, err);
+        st = demand_inputs(s, node, err);
     }
     if (st == LS_OK) {
         *out = element;
@@ -80,19 +81,19 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_shard(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct shard_iterator *s = (struct shard_iterator *)it;
 
-    lsi_write_u64(w, (uint64_t)s->at);
+    lsi_state_write_u64(w, (uint64_t)s->at);
     return lsi_iterator_save(s->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_shard(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct shard_iterator *s = (struct shard_iterator *)it;
     uint64_t at = 0;
-    const ls_status st = lsi_read_count(r, INT64_MAX / 2, &at, err);
+    const ls_status st = lsi_state_read_count(r, INT64_MAX / 2, &at, err);
 
     if (st != LS_OK) {
         return st;
@@ -101,10 +102,12 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
     return lsi_iterator_restore(s->unary.input, r, err);
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_shard(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = lsi_unary_close};
+    static const lsi_iterator_ops ops = {.next = next_shard,
+                                         .save = save_shard,
+                                         .restore = restore_shard,
+                                         .close = lsi_unary_iterator_close};
 
     if (lsi_dataset_is_hint(d)) {
         return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
@@ -112,20 +115,22 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
                         "dataset with the policy LS_SHARD_BY_HINT fills in; it cannot be "
                         "iterated before");
     }
-    return lsi_unary_new(&ops, sizeof(struct shard_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct shard_iterator), d, out, err);
 }
 
-static ls_dataset *build(ls_dataset *d, int64_t shards, int64_t index, bool required);
+static ls_dataset *build_shard(ls_dataset *d, int64_t shards, int64_t index,
+                               bool required);
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_shard(const ls_dataset *d, ls_dataset *const *inputs)
 {
     const struct shard *node = (const struct shard *)d;
 
-    return build(ls_dataset_retain(inputs[0]), node->shards, node->index, node->required);
+    return build_shard(ls_dataset_retain(inputs[0]), node->shards, node->index,
+                       node->required);
 }
 
 static const lsi_dataset_ops ops = {
-    .kind = "shard", .iterate = iterate, .rebuild = rebuild};
+    .kind = "shard", .iterate = iterate_shard, .rebuild = rebuild_shard};
 
 bool lsi_dataset_is_hint(const ls_dataset *d)
 {
@@ -133,7 +138,8 @@ bool lsi_dataset_is_hint(const ls_dataset *d)
            ((const struct shard *)d)->shards == LS_SHARD_HINT;
 }
 
-static ls_dataset *build(ls_dataset *d, int64_t shards, int64_t index, bool required)
+static ls_dataset *build_shard(ls_dataset *d, int64_t shards, int64_t index,
+                               bool required)
 {
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct shard), &d, 1);
     struct shard *node = (struct shard *)made;
@@ -145,17 +151,17 @@ static ls_dataset *build(ls_dataset *d, int64_t shards, int64_t index, bool requ
     if (shards != LS_SHARD_HINT && (shards <= 0 || index < 0 || index >= shards)) {
         return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
                                 "shard: index %lld of %lld shards; there must be at "
-                                "least one shard, and the index lies from 0 to one less "
-                                "than their number",
+                                "least one shard, and the index must be 0 or more and "
+                                "less than their number",
                                 (long long)index, (long long)shards);
     }
     node->shards = shards;
     node->index = index;
     node->required = required;
-    lsi_dataset_note(made, (uint64_t)shards);
-    lsi_dataset_note(made, (uint64_t)index);
+    lsi_dataset_mix_parameter(made, (uint64_t)shards);
+    lsi_dataset_mix_parameter(made, (uint64_t)index);
     if (shards != LS_SHARD_HINT) {
-        made->share = 31 * made->share + (uint64_t)index; // the first: as if not cut
+        made->share = 31 * made->share + (uint64_t)index; // index 0: as without a shard
         n = d->cardinality < 0
                 ? d->cardinality
                 : d->cardinality / shards + (index < d->cardinality % shards);
@@ -165,10 +171,10 @@ static ls_dataset *build(ls_dataset *d, int64_t shards, int64_t index, bool requ
 
 ls_dataset *ls_dataset_shard(ls_dataset *d, int64_t shards, int64_t index)
 {
-    return build(d, shards, index, false);
+    return build_shard(d, shards, index, false);
 }
 
 ls_dataset *lsi_dataset_shard_required(ls_dataset *d, int64_t shards, int64_t index)
 {
-    return build(d, shards, index, true);
+    return build_shard(d, shards, index, true);
 }

@@ -1,4 +1,4 @@
-/* Shuffles of records, which are held as strings: the same order, and nothing else. */
+/* Shuffles of records, which are held as strings: the order is that of other elements. */
 #include "data/file/file_cases.h"
 
 #include "lockstep/record.h"
@@ -39,7 +39,7 @@ static ls_dataset *all_files(void)
     return ls_dataset_tfrecord_files(files, FILES, NULL);
 }
 
-/* Three files; the second is broken behind its third record. */
+/* Three files; the second is damaged after its third record. */
 static void write_files(lst_folder *at)
 {
     files[0] = write_records(at, "a", 9);
@@ -48,7 +48,7 @@ static void write_files(lst_folder *at)
     damage(files[1], 3 * 18 + 12); // 12 + 2 + 4 bytes each
 }
 
-/* Elements that are no strings are held as values: each record as a batch of one. */
+/* The same shuffle over values: each record as a batch of one. */
 static ls_dataset *by_values(int64_t buffer)
 {
     return ls_dataset_shuffle(ls_dataset_batch(all_files(), 1), buffer, 7);
@@ -114,7 +114,7 @@ LST_TEST(a_position_among_records_can_be_saved_anywhere)
     lst_leave(&at);
 }
 
-/* Large enough to be copied past the caches. */
+/* Enough strings for the copies that bypass the caches. */
 LST_TEST(batches_of_shuffled_records_outlive_their_iterator)
 {
     enum { RECORDS = 2000, LENGTH = 1500, BATCH = 50 };
@@ -205,7 +205,7 @@ LST_TEST(a_batch_of_records_ends_before_the_one_that_is_damaged)
                         "!DATA_LOSS [c0] [c1] [c2] [c3] [c4]"));
     LST_CHECK(lst_gives(ls_dataset_batch(all_files(), 5),
                         "[a0 a1 a2 a3 a4] [a5 a6 a7 a8 b0] !DATA_LOSS [c0 c1 c2 c3 c4]"));
-    damage(files[0], 4 * 18 + 3); // of a length
+    damage(files[0], 4 * 18 + 3); // a byte of the length
     LST_CHECK(lst_gives(ls_dataset_batch(all_files(), 4),
                         "[a0 a1 a2 a3] !DATA_LOSS !DATA_LOSS [c0 c1 c2 c3] [c4]"));
     lst_leave(&at);

@@ -1,3 +1,4 @@
+/* shuffle: the order and the seeds of TensorFlow, passes, and clones. */
 #include "data/data_test.h"
 
 static ls_dataset *with_pair(uint64_t a, uint64_t b, int64_t buffer, bool same)

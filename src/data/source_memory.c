@@ -1,25 +1,26 @@
-/* Sources in memory: numbers of a range, one element, rows of tensors, kept elements. */
+/* Sources in memory: range, one element, rows of tensors, elements of a window. */
 #include "data/data.h"
 
 #include <string.h>
 
-/* All of them count: element i of n. */
+/* The iterator of all of them: element i of n. */
 struct counter {
     lsi_iterator base;
     int64_t at;
 };
 
-static ls_status save_counter(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_counter(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     (void)err;
-    lsi_write_u64(w, (uint64_t)((struct counter *)it)->at);
+    lsi_state_write_u64(w, (uint64_t)((struct counter *)it)->at);
     return LS_OK;
 }
 
-static ls_status restore_counter(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_counter(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     uint64_t at = 0;
-    const ls_status st = lsi_read_count(r, (uint64_t)it->dataset->cardinality, &at, err);
+    const ls_status st =
+        lsi_state_read_count(r, (uint64_t)it->dataset->cardinality, &at, err);
 
     if (st == LS_OK) {
         ((struct counter *)it)->at = (int64_t)at;
@@ -50,7 +51,7 @@ static ls_status next_of_counter(lsi_iterator *it, ls_value **out, ls_error *err
     return st;
 }
 
-static ls_status fill_of_counter(lsi_iterator *it, lsi_rows *rows, int64_t want,
+static ls_status fill_of_counter(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
                                  int64_t *got, ls_error *err)
 {
     struct counter *c = (struct counter *)it;
@@ -82,13 +83,14 @@ struct range {
     int64_t begin, step;
 };
 
-/* Wraps around where the last step would leave int64: such a number is never asked. */
+/* May wrap around for i == n, which is never used. */
 static int64_t number_at(const struct range *r, int64_t i)
 {
     return (int64_t)((uint64_t)r->begin + (uint64_t)i * (uint64_t)r->step);
 }
 
-static ls_status number(const ls_dataset *d, int64_t i, ls_value **out, ls_error *err)
+static ls_status range_element(const ls_dataset *d, int64_t i, ls_value **out,
+                               ls_error *err)
 {
     const int64_t x = number_at((const struct range *)d, i);
     ls_tensor *t = NULL;
@@ -101,8 +103,8 @@ static ls_status number(const ls_dataset *d, int64_t i, ls_value **out, ls_error
     return st;
 }
 
-static ls_status numbers(const ls_dataset *d, int64_t i, int64_t n, lsi_rows *rows,
-                         ls_error *err)
+static ls_status range_rows(const ls_dataset *d, int64_t i, int64_t n,
+                            lsi_batch_rows *rows, ls_error *err)
 {
     const ls_shape scalar = {0};
     ls_status st = LS_OK;
@@ -114,7 +116,7 @@ static ls_status numbers(const ls_dataset *d, int64_t i, int64_t n, lsi_rows *ro
         for (int64_t k = 0; k < some; k++) {
             block[k] = number_at((const struct range *)d, i + done + k);
         }
-        st = lsi_rows_add_block(rows, 0, LS_I64, &scalar, block, NULL, some, err);
+        st = lsi_batch_rows_add_block(rows, 0, LS_I64, &scalar, block, NULL, some, err);
         done += some;
     }
     return st;
@@ -135,8 +137,10 @@ static int64_t range_size(int64_t begin, int64_t end, int64_t step)
 
 ls_dataset *ls_dataset_range(int64_t begin, int64_t end, int64_t step)
 {
-    static const lsi_dataset_ops ops = {
-        .kind = "range", .iterate = iterate_counter, .element = number, .rows = numbers};
+    static const lsi_dataset_ops ops = {.kind = "range",
+                                        .iterate = iterate_counter,
+                                        .element = range_element,
+                                        .rows = range_rows};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct range), NULL, 0);
     struct range *node = (struct range *)made;
     ls_error err = LS_ERROR_INIT;
@@ -151,9 +155,9 @@ ls_dataset *ls_dataset_range(int64_t begin, int64_t end, int64_t step)
     }
     node->begin = begin;
     node->step = step;
-    lsi_dataset_note(made, (uint64_t)begin);
-    lsi_dataset_note(made, (uint64_t)end);
-    lsi_dataset_note(made, (uint64_t)step);
+    lsi_dataset_mix_parameter(made, (uint64_t)begin);
+    lsi_dataset_mix_parameter(made, (uint64_t)end);
+    lsi_dataset_mix_parameter(made, (uint64_t)step);
     const ls_status st = ls_spec_tensor(LS_I64, 0, NULL, &spec, &err);
     return lsi_dataset_done(made, st, spec, range_size(begin, end, step), &err);
 }
@@ -163,8 +167,8 @@ ls_dataset *ls_dataset_range(int64_t begin, int64_t end, int64_t step)
 struct memory {
     ls_dataset base;
     ls_value *value;         // the element, or the tensors whose rows are elements
-    const ls_value **leaves; // of the tensors; NULL: some are sparse
-    lsi_load_fn load;        // reads `value` when it is first needed; NULL: it is there
+    const ls_value **leaves; // of `value`; NULL: some are sparse
+    lsi_load_fn load;        // reads `value` when it is first needed; NULL: it is set
     char *path;              // of the file that it reads
     lsi_mutex lock;          // guards `value` and `leaves` until they are loaded
 };
@@ -204,21 +208,22 @@ static ls_status iterate_one(ls_dataset *d, lsi_iterator **out, ls_error *err)
     return lsi_iterator_new(&ops, sizeof(struct counter), d, out, err);
 }
 
-static ls_status slice(const ls_dataset *d, int64_t i, ls_value **out, ls_error *err)
+static ls_status slice_element(const ls_dataset *d, int64_t i, ls_value **out,
+                               ls_error *err)
 {
     return lsi_value_row(((const struct memory *)d)->value, i, out, err);
 }
 
-/* Rows that follow each other lie behind each other: one copy a leaf. */
-static ls_status slices(const ls_dataset *d, int64_t i, int64_t n, lsi_rows *rows,
-                        ls_error *err)
+/* Consecutive rows are contiguous: one copy per leaf. */
+static ls_status slice_rows(const ls_dataset *d, int64_t i, int64_t n,
+                            lsi_batch_rows *rows, ls_error *err)
 {
     const struct memory *m = (const struct memory *)d;
     const size_t leaves = m->leaves != NULL ? lsi_spec_leaves(d->spec) : 0;
     ls_status st = LS_OK;
 
     if (m->leaves == NULL) {
-        return lsi_rows_add_rows(rows, m->value, i, i + n, err);
+        return lsi_batch_rows_add_rows(rows, m->value, i, i + n, err);
     }
     for (size_t k = 0; n > 0 && k < leaves && st == LS_OK; k++) {
         const ls_tensor *t = ls_value_as_tensor(m->leaves[k]);
@@ -226,15 +231,15 @@ static ls_status slices(const ls_dataset *d, int64_t i, int64_t n, lsi_rows *row
         const ls_shape shape = ls_shape_of((size_t)whole.ndim - 1, whole.dims + 1);
         const size_t row = ls_tensor_bytes(t) / (size_t)whole.dims[0];
 
-        st = lsi_rows_add_block(rows, k, ls_tensor_dtype(t), &shape,
-                                (const char *)ls_tensor_data(t) + (size_t)i * row,
-                                t->buffer, n, err);
+        st = lsi_batch_rows_add_block(rows, k, ls_tensor_dtype(t), &shape,
+                                      (const char *)ls_tensor_data(t) + (size_t)i * row,
+                                      t->buffer, n, err);
     }
     return st;
 }
 
-/* A node that holds `value`, as an element; NULL or failed. */
-static ls_dataset *hold(const lsi_dataset_ops *ops, ls_value *value)
+/* A node that holds `value` as an element; it may be NULL or failed. */
+static ls_dataset *new_memory_node(const lsi_dataset_ops *ops, ls_value *value)
 {
     ls_dataset *made = lsi_dataset_new(ops, sizeof(struct memory), NULL, 0);
     ls_error err = LS_ERROR_INIT;
@@ -257,7 +262,7 @@ ls_dataset *ls_dataset_tensors(ls_value *element)
 {
     static const lsi_dataset_ops ops = {
         .kind = "tensors", .iterate = iterate_one, .destroy = destroy_memory};
-    ls_dataset *made = hold(&ops, element);
+    ls_dataset *made = new_memory_node(&ops, element);
     ls_error err = LS_ERROR_INIT;
     ls_spec *spec = NULL;
 
@@ -282,7 +287,7 @@ static ls_status find_leaves(struct memory *m, const ls_spec *spec, ls_error *er
         const ls_tensor *t = ls_value_as_tensor(m->leaves[i]);
 
         if (t == NULL || (ls_tensor_dtype(t) == LS_STRING && t->buffer == NULL)) {
-            lsi_free(m->leaves); // a row at a time, then
+            lsi_free(m->leaves); // rows are read one at a time
             m->leaves = NULL;
             break;
         }
@@ -295,9 +300,9 @@ ls_dataset *ls_dataset_slices(ls_value *tensors)
     static const lsi_dataset_ops ops = {.kind = "slices",
                                         .iterate = iterate_counter,
                                         .destroy = destroy_memory,
-                                        .element = slice,
-                                        .rows = slices};
-    ls_dataset *made = hold(&ops, tensors);
+                                        .element = slice_element,
+                                        .rows = slice_rows};
+    ls_dataset *made = new_memory_node(&ops, tensors);
     struct memory *node = (struct memory *)made;
     ls_error err = LS_ERROR_INIT;
     ls_spec *whole = NULL, *spec = NULL;
@@ -316,13 +321,13 @@ ls_dataset *ls_dataset_slices(ls_value *tensors)
         st = find_leaves(node, whole, &err);
     }
     ls_spec_release(whole);
-    lsi_dataset_note(made, (uint64_t)rows);
+    lsi_dataset_mix_parameter(made, (uint64_t)rows);
     return lsi_dataset_done(made, st, spec, rows, &err);
 }
 
 /* ---- rows of a tensor that is read when it is needed ---- */
 
-/* The file may have become another one since its header was read. */
+/* The file may have changed since its header was read. */
 static ls_status check_loaded(const struct memory *m, const ls_value *v, ls_error *err)
 {
     ls_spec *whole = NULL, *row = NULL;
@@ -341,7 +346,7 @@ static ls_status check_loaded(const struct memory *m, const ls_value *v, ls_erro
     return st;
 }
 
-static ls_status load(struct memory *m, ls_error *err)
+static ls_status load_value(struct memory *m, ls_error *err)
 {
     ls_value *v = NULL;
     ls_status st = LS_OK;
@@ -371,7 +376,7 @@ static ls_status load(struct memory *m, ls_error *err)
 
 static ls_status iterate_loaded(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    const ls_status st = load((struct memory *)d, err);
+    const ls_status st = load_value((struct memory *)d, err);
 
     return st == LS_OK ? iterate_counter(d, out, err) : st;
 }
@@ -382,8 +387,8 @@ ls_dataset *lsi_dataset_slices_later(const char *path, lsi_load_fn fn,
     static const lsi_dataset_ops ops = {.kind = "slices",
                                         .iterate = iterate_loaded,
                                         .destroy = destroy_memory,
-                                        .element = slice,
-                                        .rows = slices};
+                                        .element = slice_element,
+                                        .rows = slice_rows};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct memory), NULL, 0);
     struct memory *node = (struct memory *)made;
     ls_error err = LS_ERROR_INIT;
@@ -402,11 +407,11 @@ ls_dataset *lsi_dataset_slices_later(const char *path, lsi_load_fn fn,
     if (st == LS_OK) {
         st = lsi_spec_unbatch(whole, &row, &err);
     }
-    lsi_dataset_note(made, (uint64_t)ls_spec_dim(whole, 0));
+    lsi_dataset_mix_parameter(made, (uint64_t)ls_spec_dim(whole, 0));
     return lsi_dataset_done(made, st, row, ls_spec_dim(whole, 0), &err);
 }
 
-/* ---- kept elements: what a window is ---- */
+/* ---- elements of a window ---- */
 
 struct kept {
     ls_dataset base;
@@ -446,7 +451,7 @@ static ls_status iterate_kept(ls_dataset *d, lsi_iterator **out, ls_error *err)
 static const lsi_dataset_ops kept_ops = {
     .kind = "kept", .iterate = iterate_kept, .destroy = destroy_kept};
 
-ls_dataset *lsi_dataset_keep(ls_value *const *elements, size_t n, ls_spec *spec)
+ls_dataset *lsi_dataset_of_elements(ls_value *const *elements, size_t n, ls_spec *spec)
 {
     ls_dataset *made = lsi_dataset_new(&kept_ops, sizeof(struct kept), NULL, 0);
     struct kept *node = (struct kept *)made;
@@ -467,7 +472,7 @@ ls_dataset *lsi_dataset_keep(ls_value *const *elements, size_t n, ls_spec *spec)
     return lsi_dataset_done(made, LS_OK, ls_spec_retain(spec), (int64_t)n, NULL);
 }
 
-ls_value *const *lsi_dataset_kept(const ls_dataset *d, size_t *n)
+ls_value *const *lsi_dataset_elements(const ls_dataset *d, size_t *n)
 {
     const struct kept *node = (const struct kept *)d;
 

@@ -1,4 +1,4 @@
-/* A source of the user's: functions that make elements, a state an iterator. */
+/* source: elements made by functions of the user, with a state per iterator. */
 #include "data/data.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ struct source_iterator {
     bool open, over;
 };
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_source(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct source_iterator *s = (struct source_iterator *)it;
     const struct source *node = (const struct source *)it->dataset;
@@ -27,7 +27,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     }
     if (given == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
-                             "source: next() said LS_OK and gave no element");
+                             "source: next() returned LS_OK and no element");
     }
     st = lsi_element_of(given, true, &element, err);
     ls_value_release(given);
@@ -52,15 +52,15 @@ static void close_source(lsi_iterator *it)
     }
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_source(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     (void)err;
-    (void)lsi_write_without(w, it->dataset);
+    (void)lsi_state_write_without(w, it->dataset);
     return LS_OK;
 }
 
-/* Nothing was saved: it begins where it is. */
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+/* Nothing was saved: the source stays where it is. */
+static ls_status restore_source(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     (void)it;
     (void)r;
@@ -68,10 +68,12 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
     return LS_OK;
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_source(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_source};
+    static const lsi_iterator_ops ops = {.next = next_source,
+                                         .save = save_source,
+                                         .restore = restore_source,
+                                         .close = close_source};
     const struct source *node = (const struct source *)d;
     lsi_iterator *it = NULL;
     struct source_iterator *s = NULL;
@@ -98,7 +100,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 ls_dataset *ls_dataset_source(const ls_source *source, ls_spec *spec)
 {
     static const lsi_dataset_ops ops = {
-        .kind = "source", .iterate = iterate, .stateful = true};
+        .kind = "source", .iterate = iterate_source, .stateful = true};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct source), NULL, 0);
     ls_error err = LS_ERROR_INIT;
     ls_status st = LS_OK;

@@ -1,3 +1,4 @@
+/* Sparse values: built, stacked and cut into rows. */
 #include "data/sparse.h"
 
 #include <string.h>
@@ -63,7 +64,7 @@ ls_status lsi_sparse_value(ls_tensor *indices, ls_tensor *values, ls_tensor *den
     return st;
 }
 
-/* A sparse value being put together: room for all entries, then a view of those used. */
+/* A sparse value being built: room for all entries, then a view of those used. */
 struct build {
     int64_t *indices;
     char *values; // an array of the dtype's elements
@@ -178,7 +179,7 @@ ls_status lsi_sparse_rows(const ls_value *v, int64_t begin, int64_t end, bool dr
 
     if (p.rank <= skip) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "a sparse component of one axis has no rows to give");
+                             "a sparse component of one axis has no rows");
     }
     st = open_build(&b, p.n, p.rank - skip, ls_tensor_dtype(p.values), err);
     if (st != LS_OK) {

@@ -1,11 +1,11 @@
-/* What elements look like: dtypes, shapes with unknown parts, tuples and dicts. */
-#include "data/data.h"
+/* Specs of elements: dtypes, shapes with unknown sizes, tuples and dicts; as text. */
+#include "data/spec.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* A spec with room for `n` children; NULL: out of memory, and `err` says so. */
-static ls_spec *make(ls_spec_kind kind, size_t n, ls_error *err)
+static ls_spec *new_spec(ls_spec_kind kind, size_t n, ls_error *err)
 {
     size_t bytes = 0;
     ls_spec *s = NULL;
@@ -26,7 +26,7 @@ static ls_spec *make(ls_spec_kind kind, size_t n, ls_error *err)
 static ls_status make_leaf(ls_spec_kind kind, ls_dtype dtype, int ndim,
                            const int64_t *dims, ls_spec **out, ls_error *err)
 {
-    ls_spec *s = make(kind, 0, err);
+    ls_spec *s = new_spec(kind, 0, err);
 
     if (s == NULL) {
         return LS_RESOURCE_EXHAUSTED;
@@ -40,8 +40,8 @@ static ls_status make_leaf(ls_spec_kind kind, ls_dtype dtype, int ndim,
     return LS_OK;
 }
 
-static ls_status leaf(ls_spec_kind kind, ls_dtype dtype, int ndim, const int64_t *dims,
-                      ls_spec **out, ls_error *err)
+static ls_status build_leaf(ls_spec_kind kind, ls_dtype dtype, int ndim,
+                            const int64_t *dims, ls_spec **out, ls_error *err)
 {
     if (out == NULL || (ndim > 0 && dims == NULL)) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
@@ -70,13 +70,13 @@ static ls_status leaf(ls_spec_kind kind, ls_dtype dtype, int ndim, const int64_t
 ls_status ls_spec_tensor(ls_dtype dtype, int ndim, const int64_t *dims, ls_spec **out,
                          ls_error *err)
 {
-    return leaf(LS_SPEC_TENSOR, dtype, ndim, dims, out, err);
+    return build_leaf(LS_SPEC_TENSOR, dtype, ndim, dims, out, err);
 }
 
 ls_status ls_spec_sparse(ls_dtype dtype, int ndim, const int64_t *dims, ls_spec **out,
                          ls_error *err)
 {
-    return leaf(LS_SPEC_SPARSE, dtype, ndim, dims, out, err);
+    return build_leaf(LS_SPEC_SPARSE, dtype, ndim, dims, out, err);
 }
 
 ls_status lsi_spec_unknown(ls_spec **out, ls_error *err)
@@ -89,9 +89,9 @@ bool lsi_spec_is_unknown(const ls_spec *s)
     return s->kind == LS_SPEC_TENSOR && s->dtype == (ls_dtype)0;
 }
 
-/* A structure over children that are retained; NULL: failed, and `err` says why. */
-static ls_spec *over(ls_spec_kind kind, ls_spec *const *items, size_t n, ls_status *st,
-                     ls_error *err)
+/* A tuple or dict over children, which are retained; NULL: failed, with *st and `err`. */
+static ls_spec *spec_over(ls_spec_kind kind, ls_spec *const *items, size_t n,
+                          ls_status *st, ls_error *err)
 {
     ls_spec *s = NULL;
 
@@ -115,7 +115,7 @@ static ls_spec *over(ls_spec_kind kind, ls_spec *const *items, size_t n, ls_stat
             return NULL;
         }
     }
-    s = make(kind, n, err);
+    s = new_spec(kind, n, err);
     *st = s != NULL ? LS_OK : LS_RESOURCE_EXHAUSTED;
     for (size_t i = 0; s != NULL && i < n; i++) {
         s->child[i] = ls_spec_retain(items[i]);
@@ -124,8 +124,8 @@ static ls_spec *over(ls_spec_kind kind, ls_spec *const *items, size_t n, ls_stat
     return s;
 }
 
-/* Hands a spec over, or says that there is no place for it. */
-static ls_status give(ls_spec *s, ls_status st, ls_spec **out, ls_error *err)
+/* Stores a spec in *out, or releases it and fails. */
+static ls_status give_spec(ls_spec *s, ls_status st, ls_spec **out, ls_error *err)
 {
     if (st == LS_OK && out != NULL) {
         *out = s;
@@ -140,20 +140,20 @@ static ls_status give(ls_spec *s, ls_status st, ls_spec **out, ls_error *err)
 ls_status ls_spec_dataset(ls_spec *element, ls_spec **out, ls_error *err)
 {
     ls_status st = LS_OK;
-    ls_spec *s = over(LS_SPEC_DATASET, &element, 1, &st, err);
+    ls_spec *s = spec_over(LS_SPEC_DATASET, &element, 1, &st, err);
 
-    return give(s, st, out, err);
+    return give_spec(s, st, out, err);
 }
 
 ls_status ls_spec_tuple(ls_spec *const *items, size_t n, ls_spec **out, ls_error *err)
 {
     ls_status st = LS_OK;
-    ls_spec *s = over(LS_SPEC_TUPLE, items, n, &st, err);
+    ls_spec *s = spec_over(LS_SPEC_TUPLE, items, n, &st, err);
 
-    return give(s, st, out, err);
+    return give_spec(s, st, out, err);
 }
 
-/* Puts item i in its place among those before it, which are in order. */
+/* Moves item i to its place among the items before it, which are sorted by key. */
 static ls_status insert_key(ls_spec *s, size_t i, ls_error *err)
 {
     for (size_t at = i; at > 0; at--) {
@@ -163,7 +163,7 @@ static ls_status insert_key(ls_spec *s, size_t i, ls_error *err)
 
         if (order == 0) {
             return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                                 "spec: the key '%.200s' is there twice", key);
+                                 "spec: the key '%.200s' occurs twice", key);
         }
         if (order < 0) {
             break;
@@ -193,7 +193,7 @@ ls_status ls_spec_dict(const char *const *keys, ls_spec *const *items, size_t n,
                        ls_spec **out, ls_error *err)
 {
     ls_status st = LS_OK;
-    ls_spec *s = over(LS_SPEC_DICT, items, n, &st, err);
+    ls_spec *s = spec_over(LS_SPEC_DICT, items, n, &st, err);
 
     if (s == NULL) {
         return st;
@@ -205,7 +205,7 @@ ls_status ls_spec_dict(const char *const *keys, ls_spec *const *items, size_t n,
     for (size_t i = 0; s->keys != NULL && i < n && st == LS_OK; i++) {
         st = add_key(s, keys, i, err);
     }
-    return give(s, st, out, err);
+    return give_spec(s, st, out, err);
 }
 
 ls_spec *ls_spec_retain(ls_spec *s)
@@ -296,7 +296,7 @@ struct text {
     size_t size, length;
 };
 
-static void put(struct text *t, const char *s)
+static void put_text(struct text *t, const char *s)
 {
     const size_t n = strlen(s);
 
@@ -314,16 +314,16 @@ static void put_shape(struct text *t, const ls_spec *s)
     char number[32];
 
     if (s->ndim < 0) {
-        put(t, " <unknown>");
+        put_text(t, " <unknown>");
         return;
     }
-    put(t, " (");
+    put_text(t, " (");
     for (int i = 0; i < s->ndim; i++) {
         (void)snprintf(number, sizeof number, "%lld", (long long)s->dims[i]);
-        put(t, i > 0 ? ", " : "");
-        put(t, s->dims[i] < 0 ? "None" : number);
+        put_text(t, i > 0 ? ", " : "");
+        put_text(t, s->dims[i] < 0 ? "None" : number);
     }
-    put(t, s->ndim == 1 ? ",)" : ")");
+    put_text(t, s->ndim == 1 ? ",)" : ")");
 }
 
 static void put_spec(struct text *t, const ls_spec *s)
@@ -331,29 +331,29 @@ static void put_spec(struct text *t, const ls_spec *s)
     switch (s->kind) {
     case LS_SPEC_TENSOR:
     case LS_SPEC_SPARSE:
-        put(t, s->kind == LS_SPEC_SPARSE ? "sparse " : "");
-        put(t, lsi_spec_is_unknown(s) ? "any" : ls_dtype_name(s->dtype));
+        put_text(t, s->kind == LS_SPEC_SPARSE ? "sparse " : "");
+        put_text(t, lsi_spec_is_unknown(s) ? "any" : ls_dtype_name(s->dtype));
         put_shape(t, s);
         return;
     case LS_SPEC_DATASET:
-        put(t, "dataset of ");
+        put_text(t, "dataset of ");
         put_spec(t, s->child[0]);
         return;
     case LS_SPEC_TUPLE:
     case LS_SPEC_DICT:
         break;
     }
-    put(t, s->kind == LS_SPEC_TUPLE ? "(" : "{");
+    put_text(t, s->kind == LS_SPEC_TUPLE ? "(" : "{");
     for (size_t i = 0; i < s->size; i++) {
-        put(t, i > 0 ? ", " : "");
+        put_text(t, i > 0 ? ", " : "");
         if (s->keys != NULL) {
-            put(t, "'");
-            put(t, s->keys[i]);
-            put(t, "': ");
+            put_text(t, "'");
+            put_text(t, s->keys[i]);
+            put_text(t, "': ");
         }
         put_spec(t, s->child[i]);
     }
-    put(t, s->kind == LS_SPEC_DICT ? "}" : s->size == 1 ? ",)" : ")");
+    put_text(t, s->kind == LS_SPEC_DICT ? "}" : s->size == 1 ? ",)" : ")");
 }
 
 size_t ls_spec_text(const ls_spec *s, char *buf, size_t size)
@@ -364,7 +364,7 @@ size_t ls_spec_text(const ls_spec *s, char *buf, size_t size)
         buf[0] = '\0';
     }
     if (s == NULL) {
-        put(&t, "none");
+        put_text(&t, "none");
     } else {
         put_spec(&t, s);
     }

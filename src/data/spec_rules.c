@@ -1,18 +1,15 @@
-/* What operators do to specs, and how specs and values go together. */
+/* The rules that operators apply to specs, leaves of specs, and specs against values. */
 #include "data/data.h"
+#include "data/sparse.h"
 
 #include <string.h>
-
-/* Makes another spec of a leaf. */
-typedef ls_status (*leaf_rule)(const ls_spec *leaf, int64_t n, ls_spec **out,
-                               ls_error *err);
 
 static bool is_leaf(const ls_spec *s)
 {
     return s->kind != LS_SPEC_TUPLE && s->kind != LS_SPEC_DICT;
 }
 
-static void release_all(ls_spec **items, size_t n)
+static void release_specs(ls_spec **items, size_t n)
 {
     for (size_t i = 0; items != NULL && i < n; i++) {
         ls_spec_release(items[i]);
@@ -20,47 +17,48 @@ static void release_all(ls_spec **items, size_t n)
     lsi_free(items);
 }
 
-static ls_status like(const ls_spec *s, ls_spec *const *items, ls_spec **out,
-                      ls_error *err)
+static ls_status spec_like(const ls_spec *s, ls_spec *const *items, ls_spec **out,
+                           ls_error *err)
 {
     return s->kind == LS_SPEC_DICT
                ? ls_spec_dict((const char *const *)s->keys, items, s->size, out, err)
                : ls_spec_tuple(items, s->size, out, err);
 }
 
-/* The structure of `s` with rule(leaf) in the place of each leaf. */
-static ls_status apply(const ls_spec *s, leaf_rule rule, int64_t n, ls_spec **out,
+ls_status lsi_spec_map(const ls_spec *s, lsi_spec_rule rule, void *user, ls_spec **out,
                        ls_error *err)
 {
     ls_spec **items = NULL;
     ls_status st = LS_OK;
 
     if (is_leaf(s)) {
-        return rule(s, n, out, err);
+        return rule(s, user, out, err);
     }
     items = lsi_alloc(LSI_MAX(s->size, 1), sizeof(ls_spec *));
     if (items == NULL) {
         return lsi_fail_memory(err, "a spec", s->size * sizeof(ls_spec *));
     }
     for (size_t i = 0; i < s->size && st == LS_OK; i++) {
-        st = apply(s->child[i], rule, n, &items[i], err);
+        st = lsi_spec_map(s->child[i], rule, user, &items[i], err);
     }
     if (st == LS_OK) {
-        st = like(s, items, out, err);
+        st = spec_like(s, items, out, err);
     }
-    release_all(items, s->size);
+    release_specs(items, s->size);
     return st;
 }
 
+/* ---- rules; `n` points to the number of rows, an int64_t ---- */
+
 /* A leaf of the same kind and dtype with another shape. */
-static ls_status reshaped(const ls_spec *s, int ndim, const int64_t *dims, ls_spec **out,
-                          ls_error *err)
+static ls_status leaf_with_shape(const ls_spec *s, int ndim, const int64_t *dims,
+                                 ls_spec **out, ls_error *err)
 {
     return s->kind == LS_SPEC_SPARSE ? ls_spec_sparse(s->dtype, ndim, dims, out, err)
                                      : ls_spec_tensor(s->dtype, ndim, dims, out, err);
 }
 
-static ls_status batch_leaf(const ls_spec *s, int64_t n, ls_spec **out, ls_error *err)
+static ls_status batch_leaf(const ls_spec *s, void *n, ls_spec **out, ls_error *err)
 {
     int64_t dims[LS_MAX_DIMS];
 
@@ -71,36 +69,35 @@ static ls_status batch_leaf(const ls_spec *s, int64_t n, ls_spec **out, ls_error
     }
     if (s->ndim < 0) {
         return lsi_spec_is_unknown(s) ? lsi_spec_unknown(out, err)
-                                      : reshaped(s, -1, NULL, out, err);
+                                      : leaf_with_shape(s, -1, NULL, out, err);
     }
     if (s->ndim == LS_MAX_DIMS) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "batch: elements have %d axes already, which is the most",
                              LS_MAX_DIMS);
     }
-    dims[0] = n;
+    dims[0] = *(const int64_t *)n;
     memcpy(dims + 1, s->dims, (size_t)s->ndim * sizeof *dims);
-    return reshaped(s, s->ndim + 1, dims, out, err);
+    return leaf_with_shape(s, s->ndim + 1, dims, out, err);
 }
 
-static ls_status scalar(ls_error *err)
+static ls_status fail_scalar(ls_error *err)
 {
     return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                          "a component is a scalar and has no rows: call batch before");
 }
 
-static ls_status unbatch_leaf(const ls_spec *s, int64_t n, ls_spec **out, ls_error *err)
+static ls_status unbatch_leaf(const ls_spec *s, void *n, ls_spec **out, ls_error *err)
 {
-    (void)n;
     if (s->ndim < 0) {
         return batch_leaf(s, n, out, err);
     }
     return s->ndim == 0 || s->kind == LS_SPEC_DATASET
-               ? scalar(err)
-               : reshaped(s, s->ndim - 1, s->dims + 1, out, err);
+               ? fail_scalar(err)
+               : leaf_with_shape(s, s->ndim - 1, s->dims + 1, out, err);
 }
 
-static ls_status rows_leaf(const ls_spec *s, int64_t n, ls_spec **out, ls_error *err)
+static ls_status rows_leaf(const ls_spec *s, void *n, ls_spec **out, ls_error *err)
 {
     int64_t dims[LS_MAX_DIMS];
 
@@ -108,48 +105,51 @@ static ls_status rows_leaf(const ls_spec *s, int64_t n, ls_spec **out, ls_error 
         return batch_leaf(s, n, out, err);
     }
     if (s->ndim == 0 || s->kind == LS_SPEC_DATASET) {
-        return scalar(err);
+        return fail_scalar(err);
     }
     memcpy(dims, s->dims, sizeof dims);
-    dims[0] = n;
-    return reshaped(s, s->ndim, dims, out, err);
+    dims[0] = *(const int64_t *)n;
+    return leaf_with_shape(s, s->ndim, dims, out, err);
 }
 
-static ls_status divide_leaf(const ls_spec *s, int64_t n, ls_spec **out, ls_error *err)
+static ls_status divide_leaf(const ls_spec *s, void *n, ls_spec **out, ls_error *err)
 {
-    const int64_t rows = ls_spec_dim(s, 0);
+    const int64_t rows = ls_spec_dim(s, 0), by = *(const int64_t *)n;
+    int64_t each = rows > 0 && rows % by == 0 ? rows / by : -1;
 
-    return rows_leaf(s, rows > 0 && rows % n == 0 ? rows / n : -1, out, err);
+    return rows_leaf(s, &each, out, err);
 }
 
 ls_status lsi_spec_batch(const ls_spec *s, int64_t n, ls_spec **out, ls_error *err)
 {
-    return apply(s, batch_leaf, n, out, err);
+    return lsi_spec_map(s, batch_leaf, &n, out, err);
 }
 
 ls_status lsi_spec_unbatch(const ls_spec *s, ls_spec **out, ls_error *err)
 {
-    return apply(s, unbatch_leaf, -1, out, err);
+    int64_t unknown = -1;
+
+    return lsi_spec_map(s, unbatch_leaf, &unknown, out, err);
 }
 
 ls_status lsi_spec_with_rows(const ls_spec *s, int64_t n, ls_spec **out, ls_error *err)
 {
-    return apply(s, rows_leaf, n, out, err);
+    return lsi_spec_map(s, rows_leaf, &n, out, err);
 }
 
 ls_status lsi_spec_divide_rows(const ls_spec *s, int64_t n, ls_spec **out, ls_error *err)
 {
-    return apply(s, divide_leaf, n, out, err);
+    return lsi_spec_map(s, divide_leaf, &n, out, err);
 }
 
-static ls_status differ(const ls_spec *a, const ls_spec *b, ls_error *err)
+static ls_status fail_different(const ls_spec *a, const ls_spec *b, ls_error *err)
 {
     char one[200], other[200];
 
     (void)ls_spec_text(a, one, sizeof one);
     (void)ls_spec_text(b, other, sizeof other);
     return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
-                         "elements of %s and of %s do not go together", one, other);
+                         "elements of %s and of %s cannot be combined", one, other);
 }
 
 static ls_status common_leaf(const ls_spec *a, const ls_spec *b, ls_spec **out,
@@ -158,15 +158,15 @@ static ls_status common_leaf(const ls_spec *a, const ls_spec *b, ls_spec **out,
     int64_t dims[LS_MAX_DIMS];
 
     if (a->kind != b->kind || a->dtype != b->dtype) {
-        return differ(a, b, err);
+        return fail_different(a, b, err);
     }
     if (a->ndim < 0 || a->ndim != b->ndim) {
-        return reshaped(a, -1, NULL, out, err);
+        return leaf_with_shape(a, -1, NULL, out, err);
     }
     for (int i = 0; i < a->ndim; i++) {
         dims[i] = a->dims[i] == b->dims[i] ? a->dims[i] : -1;
     }
-    return reshaped(a, a->ndim, dims, out, err);
+    return leaf_with_shape(a, a->ndim, dims, out, err);
 }
 
 static bool same_structure(const ls_spec *a, const ls_spec *b)
@@ -192,7 +192,7 @@ ls_status lsi_spec_common(const ls_spec *a, const ls_spec *b, ls_spec **out,
         return common_leaf(a, b, out, err);
     }
     if (!same_structure(a, b)) {
-        return differ(a, b, err);
+        return fail_different(a, b, err);
     }
     items = lsi_alloc(LSI_MAX(a->size, 1), sizeof(ls_spec *));
     if (items == NULL) {
@@ -203,9 +203,9 @@ ls_status lsi_spec_common(const ls_spec *a, const ls_spec *b, ls_spec **out,
     }
     if (st == LS_OK) {
         st = a->kind == LS_SPEC_DATASET ? ls_spec_dataset(items[0], out, err)
-                                        : like(a, items, out, err);
+                                        : spec_like(a, items, out, err);
     }
-    release_all(items, a->size);
+    release_specs(items, a->size);
     return st;
 }
 
@@ -272,7 +272,7 @@ static ls_status spec_of_sparse(const ls_value *v, ls_spec **out, ls_error *err)
     const int64_t rank = ls_tensor_count(shape);
 
     for (int i = 0; i < LS_MAX_DIMS; i++) {
-        dims[i] = -1; // sizes go from element to element
+        dims[i] = -1; // sizes may differ between elements
     }
     return ls_spec_sparse(ls_tensor_dtype(ls_value_as_tensor(ls_value_find(v, "values"))),
                           rank <= LS_MAX_DIMS ? (int)rank : -1, dims, out, err);
@@ -298,7 +298,7 @@ static ls_status spec_of_items(const ls_value *v, ls_spec **out, ls_error *err)
         st = ls_value_kind_of(v) == LS_VALUE_DICT ? ls_spec_dict(keys, items, n, out, err)
                                                   : ls_spec_tuple(items, n, out, err);
     }
-    release_all(items, n);
+    release_specs(items, n);
     lsi_free(keys);
     return st;
 }
@@ -351,7 +351,7 @@ static bool fits_sparse(const ls_spec *s, const ls_value *v)
            ls_tensor_dtype(ls_value_as_tensor(ls_value_find(v, "values"))) == s->dtype;
 }
 
-static bool fits(const ls_spec *s, const ls_value *v)
+static bool fits_spec(const ls_spec *s, const ls_value *v)
 {
     const ls_value_kind kind = ls_value_kind_of(v);
     const ls_tensor *t = ls_value_as_tensor(v);
@@ -372,7 +372,7 @@ static bool fits(const ls_spec *s, const ls_value *v)
               kind == LS_VALUE_NAMED_TUPLE) &&
              ls_value_size(v) == s->size;
         for (size_t i = 0; ok && i < s->size; i++) {
-            ok = fits(s->child[i], ls_value_child(v, i));
+            ok = fits_spec(s->child[i], ls_value_child(v, i));
         }
         return ok;
     case LS_SPEC_DICT:
@@ -380,14 +380,14 @@ static bool fits(const ls_spec *s, const ls_value *v)
         for (size_t i = 0; ok && i < s->size; i++) {
             const ls_value *item = ls_value_find(v, s->keys[i]);
 
-            ok = item != NULL && fits(s->child[i], item);
+            ok = item != NULL && fits_spec(s->child[i], item);
         }
         return ok;
     }
     return false;
 }
 
-static ls_status misfit(const ls_spec *s, const ls_value *v, ls_error *err)
+static ls_status fail_misfit(const ls_spec *s, const ls_value *v, ls_error *err)
 {
     char want[200], have[200];
     ls_spec *is = NULL;
@@ -405,11 +405,11 @@ static ls_status misfit(const ls_spec *s, const ls_value *v, ls_error *err)
 
 ls_status lsi_spec_check(const ls_spec *s, const ls_value *v, ls_error *err)
 {
-    return fits(s, v) ? LS_OK : misfit(s, v, err);
+    return fits_spec(s, v) ? LS_OK : fail_misfit(s, v, err);
 }
 
-/* Appends the leaves of `v`; false: another structure. */
-static bool collect(const ls_spec *s, const ls_value *v, const ls_value ***at)
+/* Appends the leaves of `v`; false: its structure differs from the spec's. */
+static bool collect_leaves(const ls_spec *s, const ls_value *v, const ls_value ***at)
 {
     bool ok = v != NULL;
 
@@ -422,7 +422,7 @@ static bool collect(const ls_spec *s, const ls_value *v, const ls_value ***at)
         const ls_value *item =
             s->keys != NULL ? ls_value_find(v, s->keys[i]) : ls_value_child(v, i);
 
-        ok = collect(s->child[i], item, at);
+        ok = collect_leaves(s->child[i], item, at);
     }
     return ok;
 }
@@ -430,11 +430,11 @@ static bool collect(const ls_spec *s, const ls_value *v, const ls_value ***at)
 ls_status lsi_spec_flatten(const ls_spec *s, const ls_value *v, const ls_value **leaves,
                            ls_error *err)
 {
-    return collect(s, v, &leaves) ? LS_OK : misfit(s, v, err);
+    return collect_leaves(s, v, &leaves) ? LS_OK : fail_misfit(s, v, err);
 }
 
-static ls_status pack(const ls_spec *s, ls_value *const **at, ls_value **out,
-                      ls_error *err)
+static ls_status pack_leaves(const ls_spec *s, ls_value *const **at, ls_value **out,
+                             ls_error *err)
 {
     ls_value **items = NULL;
     ls_status st = LS_OK;
@@ -448,7 +448,7 @@ static ls_status pack(const ls_spec *s, ls_value *const **at, ls_value **out,
         return lsi_fail_memory(err, "an element", s->size * sizeof(ls_value *));
     }
     for (size_t i = 0; i < s->size && st == LS_OK; i++) {
-        st = pack(s->child[i], at, &items[i], err);
+        st = pack_leaves(s->child[i], at, &items[i], err);
     }
     if (st == LS_OK) {
         st = s->kind == LS_SPEC_DICT
@@ -462,5 +462,5 @@ static ls_status pack(const ls_spec *s, ls_value *const **at, ls_value **out,
 ls_status lsi_spec_pack(const ls_spec *s, ls_value *const *leaves, ls_value **out,
                         ls_error *err)
 {
-    return pack(s, &leaves, out, err);
+    return pack_leaves(s, &leaves, out, err);
 }

@@ -1,4 +1,4 @@
-/* The first elements, and all but the first. */
+/* take and skip: the first n elements, and all but the first n. */
 #include "data/data.h"
 
 struct part {
@@ -7,8 +7,8 @@ struct part {
 };
 
 struct part_iterator {
-    lsi_unary unary;
-    int64_t at; // elements that went by
+    lsi_unary_iterator unary;
+    int64_t at; // elements so far
 };
 
 static int64_t limit_of(const lsi_iterator *it)
@@ -16,19 +16,19 @@ static int64_t limit_of(const lsi_iterator *it)
     return ((const struct part *)it->dataset)->count;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_count(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct part_iterator *p = (struct part_iterator *)it;
 
-    lsi_write_u64(w, (uint64_t)p->at);
+    lsi_state_write_u64(w, (uint64_t)p->at);
     return lsi_iterator_save(p->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_count(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct part_iterator *p = (struct part_iterator *)it;
     uint64_t at = 0;
-    const ls_status st = lsi_read_count(r, (uint64_t)limit_of(it), &at, err);
+    const ls_status st = lsi_state_read_count(r, (uint64_t)limit_of(it), &at, err);
 
     if (st != LS_OK) {
         return st;
@@ -42,7 +42,7 @@ static ls_status iterate_input(ls_dataset *d, lsi_iterator **out, ls_error *err)
     return lsi_dataset_iterate(d->inputs[0], out, err);
 }
 
-/* ---- nothing: take(0) and skip(-1) never look at their input ---- */
+/* ---- no elements: take(0) and skip(-1) never read their input ---- */
 
 static ls_status next_of_nothing(lsi_iterator *it, ls_value **out, ls_error *err)
 {
@@ -52,7 +52,7 @@ static ls_status next_of_nothing(lsi_iterator *it, ls_value **out, ls_error *err
     return LS_OUT_OF_RANGE;
 }
 
-static ls_status save_nothing(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_nothing(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     (void)it;
     (void)w;
@@ -60,7 +60,7 @@ static ls_status save_nothing(lsi_iterator *it, lsi_writer *w, ls_error *err)
     return LS_OK;
 }
 
-static ls_status restore_nothing(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_nothing(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     (void)it;
     (void)r;
@@ -90,7 +90,7 @@ static ls_status next_of_take(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status fill_of_take(lsi_iterator *it, lsi_rows *rows, int64_t want,
+static ls_status fill_of_take(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
                               int64_t *got, ls_error *err)
 {
     struct part_iterator *p = (struct part_iterator *)it;
@@ -123,20 +123,20 @@ static ls_status iterate_take(ls_dataset *d, lsi_iterator **out, ls_error *err)
     static const lsi_iterator_ops ops = {.next = next_of_take,
                                          .fill = fill_of_take,
                                          .skip = skip_of_take,
-                                         .save = save,
-                                         .restore = restore,
-                                         .close = lsi_unary_close};
+                                         .save = save_count,
+                                         .restore = restore_count,
+                                         .close = lsi_unary_iterator_close};
     const int64_t count = ((const struct part *)d)->count;
 
     if (count <= 0) {
         return count < 0 ? iterate_input(d, out, err) : iterate_nothing(d, out, err);
     }
-    return lsi_unary_new(&ops, sizeof(struct part_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct part_iterator), d, out, err);
 }
 
 /* ---- skip ---- */
 
-/* After a failure it begins to count anew, as TensorFlow does. */
+/* After a failure it skips all n again, as TensorFlow does. */
 static ls_status next_of_skip(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct part_iterator *p = (struct part_iterator *)it;
@@ -159,25 +159,27 @@ static ls_status next_of_skip(lsi_iterator *it, ls_value **out, ls_error *err)
 
 static ls_status iterate_skip(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next_of_skip, .save = save, .restore = restore, .close = lsi_unary_close};
+    static const lsi_iterator_ops ops = {.next = next_of_skip,
+                                         .save = save_count,
+                                         .restore = restore_count,
+                                         .close = lsi_unary_iterator_close};
     const int64_t count = ((const struct part *)d)->count;
 
     if (count <= 0) {
         return count == 0 ? iterate_input(d, out, err) : iterate_nothing(d, out, err);
     }
-    return lsi_unary_new(&ops, sizeof(struct part_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct part_iterator), d, out, err);
 }
 
 /* ---- builders ---- */
 
-static ls_dataset *build(const lsi_dataset_ops *ops, ls_dataset *d, int64_t count)
+static ls_dataset *build_take(const lsi_dataset_ops *ops, ls_dataset *d, int64_t count)
 {
     ls_dataset *made = lsi_dataset_new(ops, sizeof(struct part), &d, 1);
 
     if (!lsi_dataset_bad(made)) {
         ((struct part *)made)->count = LSI_MAX(count, -1);
-        lsi_dataset_note(made, (uint64_t)count);
+        lsi_dataset_mix_parameter(made, (uint64_t)count);
         made->spec = ls_spec_retain(d->spec);
     }
     return made;
@@ -192,7 +194,7 @@ ls_dataset *ls_dataset_take(ls_dataset *d, int64_t count)
 {
     static const lsi_dataset_ops ops = {
         .kind = "take", .iterate = iterate_take, .rebuild = rebuild_take};
-    ls_dataset *made = build(&ops, d, count);
+    ls_dataset *made = build_take(&ops, d, count);
 
     if (!lsi_dataset_bad(made)) {
         const int64_t n = d->cardinality;
@@ -213,7 +215,7 @@ ls_dataset *ls_dataset_skip(ls_dataset *d, int64_t count)
 {
     static const lsi_dataset_ops ops = {
         .kind = "skip", .iterate = iterate_skip, .rebuild = rebuild_skip};
-    ls_dataset *made = build(&ops, d, count);
+    ls_dataset *made = build_take(&ops, d, count);
 
     if (!lsi_dataset_bad(made)) {
         const int64_t n = d->cardinality;

@@ -1,14 +1,14 @@
-/* Rows of batches as elements. */
+/* unbatch: the rows of batches as elements. */
 #include "data/data.h"
 
 struct unbatch_iterator {
-    lsi_unary unary;
-    ls_value *batch; // NULL: none at hand
+    lsi_unary_iterator unary;
+    ls_value *batch; // NULL: the next one has to be read
     int64_t at, rows;
 };
 
-/* Makes sure that there is a row. A batch whose components differ is passed over. */
-static ls_status refill(struct unbatch_iterator *u, ls_error *err)
+/* Reads a batch if no row is left. One whose components differ in size is dropped. */
+static ls_status refill_batch(struct unbatch_iterator *u, ls_error *err)
 {
     while (u->batch == NULL || u->at == u->rows) {
         ls_value *batch = NULL;
@@ -31,10 +31,10 @@ static ls_status refill(struct unbatch_iterator *u, ls_error *err)
     return LS_OK;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_row(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct unbatch_iterator *u = (struct unbatch_iterator *)it;
-    ls_status st = refill(u, err);
+    ls_status st = refill_batch(u, err);
 
     if (st == LS_OK) {
         st = lsi_value_row(u->batch, u->at, out, err);
@@ -43,18 +43,18 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
-                      ls_error *err)
+static ls_status fill_from_batch(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
+                                 int64_t *got, ls_error *err)
 {
     struct unbatch_iterator *u = (struct unbatch_iterator *)it;
     ls_status st = LS_OK;
 
     while (*got < want && st == LS_OK) {
-        st = refill(u, err);
+        st = refill_batch(u, err);
         if (st == LS_OK) {
             const int64_t n = LSI_MIN(want - *got, u->rows - u->at);
 
-            st = lsi_rows_add_rows(rows, u->batch, u->at, u->at + n, err);
+            st = lsi_batch_rows_add_rows(rows, u->batch, u->at, u->at + n, err);
             u->at += n;
             *got += n;
         }
@@ -62,13 +62,13 @@ static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *g
     return st;
 }
 
-static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
+static ls_status skip_rows(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
 {
     struct unbatch_iterator *u = (struct unbatch_iterator *)it;
     ls_status st = LS_OK;
 
     while (*skipped < n && st == LS_OK) {
-        st = refill(u, err);
+        st = refill_batch(u, err);
         if (st == LS_OK) {
             const int64_t some = LSI_MIN(n - *skipped, u->rows - u->at);
 
@@ -82,36 +82,36 @@ static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *e
 static void close_unbatch(lsi_iterator *it)
 {
     ls_value_release(((struct unbatch_iterator *)it)->batch);
-    lsi_unary_close(it);
+    lsi_unary_iterator_close(it);
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_unbatch(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct unbatch_iterator *u = (struct unbatch_iterator *)it;
     const bool rest = u->batch != NULL && u->at < u->rows;
 
-    lsi_write_bool(w, rest);
+    lsi_state_write_bool(w, rest);
     if (rest) {
-        lsi_write_value(w, u->batch);
-        lsi_write_u64(w, (uint64_t)u->at);
+        lsi_state_write_value(w, u->batch);
+        lsi_state_write_u64(w, (uint64_t)u->at);
     }
     return lsi_iterator_save(u->unary.input, w, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_unbatch(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct unbatch_iterator *u = (struct unbatch_iterator *)it;
     bool rest = false;
     uint64_t at = 0;
-    ls_status st = lsi_read_bool(r, &rest, err);
+    ls_status st = lsi_state_read_bool(r, &rest, err);
 
     ls_value_release(u->batch);
     u->batch = NULL;
     if (st == LS_OK && rest) {
-        st = lsi_read_element(r, it->dataset->inputs[0]->spec, &u->batch, err);
+        st = lsi_state_read_element(r, it->dataset->inputs[0]->spec, &u->batch, err);
         if (st == LS_OK) {
             u->rows = lsi_value_row_count(u->batch, err);
-            st = u->rows > 0 ? lsi_read_count(r, (uint64_t)u->rows - 1, &at, err)
+            st = u->rows > 0 ? lsi_state_read_count(r, (uint64_t)u->rows - 1, &at, err)
                              : lsi_state_damaged(err, "a batch has no rows");
             u->at = (int64_t)at;
         }
@@ -122,26 +122,26 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
     return st;
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_unbatch(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {.next = next,
-                                         .fill = fill,
-                                         .skip = skip,
-                                         .save = save,
-                                         .restore = restore,
+    static const lsi_iterator_ops ops = {.next = next_row,
+                                         .fill = fill_from_batch,
+                                         .skip = skip_rows,
+                                         .save = save_unbatch,
+                                         .restore = restore_unbatch,
                                          .close = close_unbatch};
 
-    return lsi_unary_new(&ops, sizeof(struct unbatch_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct unbatch_iterator), d, out, err);
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_unbatch(const ls_dataset *d, ls_dataset *const *inputs)
 {
     (void)d;
     return ls_dataset_unbatch(ls_dataset_retain(inputs[0]));
 }
 
-/* By the first component whose rows are known. */
-static int64_t size(const ls_dataset *d)
+/* The cardinality, from the first component with a known number of rows. */
+static int64_t unbatched_size(const ls_dataset *d)
 {
     int64_t rows = -1, product = 0;
 
@@ -159,7 +159,7 @@ static int64_t size(const ls_dataset *d)
 ls_dataset *ls_dataset_unbatch(ls_dataset *d)
 {
     static const lsi_dataset_ops ops = {
-        .kind = "unbatch", .iterate = iterate, .rebuild = rebuild};
+        .kind = "unbatch", .iterate = iterate_unbatch, .rebuild = rebuild_unbatch};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof *made, &d, 1);
     ls_error err = LS_ERROR_INIT;
     ls_spec *spec = NULL;
@@ -168,5 +168,5 @@ ls_dataset *ls_dataset_unbatch(ls_dataset *d)
         return made;
     }
     const ls_status st = lsi_spec_unbatch(d->spec, &spec, &err);
-    return lsi_dataset_done(made, st, spec, size(d), &err);
+    return lsi_dataset_done(made, st, spec, unbatched_size(d), &err);
 }

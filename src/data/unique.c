@@ -1,6 +1,6 @@
 /*
- * The first of equal elements: those seen so far are kept, in their order, with an open
- * hash table over them.
+ * unique: the first of equal elements. All elements seen are kept, in their order, with
+ * an open hash table over them.
  */
 #include "base/hash.h"
 #include "data/data.h"
@@ -8,11 +8,11 @@
 #include <string.h>
 
 struct unique {
-    lsi_unary unary;
+    lsi_unary_iterator unary;
     ls_value **seen;
     size_t count, room;
-    size_t *table; // of `size` places: 1 + the number of an element; 0: free
-    size_t size;   // a power of two, more than twice as many as elements
+    size_t *table; // of `size` places: 1 + the index of an element; 0: free
+    size_t size;   // a power of two, more than twice the number of elements
 };
 
 static uint64_t hash_of(const ls_tensor *t)
@@ -31,7 +31,7 @@ static uint64_t hash_of(const ls_tensor *t)
     return hash ^ (hash >> 32);
 }
 
-static bool equal(const ls_tensor *a, const ls_tensor *b)
+static bool equal_tensors(const ls_tensor *a, const ls_tensor *b)
 {
     const ls_shape left = ls_tensor_shape(a), right = ls_tensor_shape(b);
     const ls_string *s = ls_tensor_data(a), *t = ls_tensor_data(b);
@@ -55,13 +55,14 @@ static size_t place_of(const struct unique *u, const ls_tensor *t)
     size_t i = (size_t)hash_of(t) & (u->size - 1);
 
     LSI_ASSERT(u->table != NULL);
-    while (u->table[i] != 0 && !equal(ls_value_as_tensor(u->seen[u->table[i] - 1]), t)) {
+    while (u->table[i] != 0 &&
+           !equal_tensors(ls_value_as_tensor(u->seen[u->table[i] - 1]), t)) {
         i = (i + 1) & (u->size - 1);
     }
     return i;
 }
 
-static ls_status make_room(struct unique *u, ls_error *err)
+static ls_status make_table_room(struct unique *u, ls_error *err)
 {
     size_t room = LSI_MAX(64, 2 * u->room), size = 4 * room;
     ls_value **seen = NULL;
@@ -87,10 +88,11 @@ static ls_status make_room(struct unique *u, ls_error *err)
     return LS_OK;
 }
 
-/* Notes an element, which is retained if it is new. */
-static ls_status note(struct unique *u, ls_value *element, bool *fresh, ls_error *err)
+/* Adds an element, which is retained, if it is new. */
+static ls_status note_element(struct unique *u, ls_value *element, bool *fresh,
+                              ls_error *err)
 {
-    ls_status st = make_room(u, err);
+    ls_status st = make_table_room(u, err);
     size_t place = 0;
 
     if (st != LS_OK) {
@@ -105,16 +107,16 @@ static ls_status note(struct unique *u, ls_value *element, bool *fresh, ls_error
     return LS_OK;
 }
 
-static bool comparable(ls_dtype dtype)
+static bool is_comparable(ls_dtype dtype)
 {
     return dtype == LS_I32 || dtype == LS_I64 || dtype == LS_STRING;
 }
 
-static ls_status check(const ls_value *element, ls_error *err)
+static ls_status check_element(const ls_value *element, ls_error *err)
 {
     const ls_tensor *t = ls_value_as_tensor(element);
 
-    return t != NULL && comparable(ls_tensor_dtype(t))
+    return t != NULL && is_comparable(ls_tensor_dtype(t))
                ? LS_OK
                : lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
                                "unique: an element is one tensor of int32, int64 or "
@@ -123,14 +125,15 @@ static ls_status check(const ls_value *element, ls_error *err)
                                          : ls_value_kind_name(ls_value_kind_of(element)));
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_unique(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct unique *u = (struct unique *)it;
 
     for (;;) {
         ls_value *element = NULL;
         bool fresh = false;
-        ls_status st = make_room(u, err); // before an element that would be lost is taken
+        ls_status st = make_table_room(
+            u, err); // before an element is read, which would be lost otherwise
 
         if (st == LS_OK) {
             st = lsi_iterator_next(u->unary.input, &element, err);
@@ -139,9 +142,9 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         if (st != LS_OK) {
             return st;
         }
-        st = check(element, err);
+        st = check_element(element, err);
         if (st == LS_OK) {
-            st = note(u, element, &fresh, err);
+            st = note_element(u, element, &fresh, err);
         }
         if (fresh) {
             *out = element;
@@ -154,18 +157,18 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     }
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_unique(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     const struct unique *u = (const struct unique *)it;
 
-    lsi_write_u64(w, u->count);
+    lsi_state_write_u64(w, u->count);
     for (size_t i = 0; i < u->count; i++) {
-        lsi_write_value(w, u->seen[i]);
+        lsi_state_write_value(w, u->seen[i]);
     }
     return lsi_iterator_save(u->unary.input, w, err);
 }
 
-static void forget(struct unique *u)
+static void forget_seen(struct unique *u)
 {
     lsi_value_release_all(u->seen, u->count);
     lsi_free(u->table);
@@ -176,23 +179,23 @@ static void forget(struct unique *u)
     u->size = 0;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_unique(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct unique *u = (struct unique *)it;
     uint64_t n = 0;
-    ls_status st = lsi_read_count(r, (r->size - r->at) / sizeof n, &n, err);
+    ls_status st = lsi_state_read_count(r, (r->size - r->at) / sizeof n, &n, err);
 
-    forget(u);
+    forget_seen(u);
     for (uint64_t i = 0; i < n && st == LS_OK; i++) {
         ls_value *element = NULL;
         bool fresh = false;
 
-        st = lsi_read_element(r, it->dataset->spec, &element, err);
-        if (st == LS_OK && check(element, NULL) != LS_OK) {
+        st = lsi_state_read_element(r, it->dataset->spec, &element, err);
+        if (st == LS_OK && check_element(element, NULL) != LS_OK) {
             st = lsi_state_damaged(err, "an element that unique cannot have seen");
         }
         if (st == LS_OK) {
-            st = note(u, element, &fresh, err);
+            st = note_element(u, element, &fresh, err);
         }
         ls_value_release(element);
     }
@@ -201,19 +204,21 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
 
 static void close_unique(lsi_iterator *it)
 {
-    forget((struct unique *)it);
-    lsi_unary_close(it);
+    forget_seen((struct unique *)it);
+    lsi_unary_iterator_close(it);
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_unique(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_unique};
+    static const lsi_iterator_ops ops = {.next = next_unique,
+                                         .save = save_unique,
+                                         .restore = restore_unique,
+                                         .close = close_unique};
 
-    return lsi_unary_new(&ops, sizeof(struct unique), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct unique), d, out, err);
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_unique(const ls_dataset *d, ls_dataset *const *inputs)
 {
     (void)d;
     return ls_dataset_unique(ls_dataset_retain(inputs[0]));
@@ -222,14 +227,14 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
 ls_dataset *ls_dataset_unique(ls_dataset *d)
 {
     static const lsi_dataset_ops ops = {
-        .kind = "unique", .iterate = iterate, .rebuild = rebuild};
+        .kind = "unique", .iterate = iterate_unique, .rebuild = rebuild_unique};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(ls_dataset), &d, 1);
 
     if (lsi_dataset_bad(made)) {
         return made;
     }
     if (!lsi_spec_is_unknown(d->spec) &&
-        (d->spec->kind != LS_SPEC_TENSOR || !comparable(d->spec->dtype))) {
+        (d->spec->kind != LS_SPEC_TENSOR || !is_comparable(d->spec->dtype))) {
         char text[200];
 
         (void)ls_spec_text(d->spec, text, sizeof text);

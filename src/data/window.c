@@ -1,8 +1,9 @@
 /*
- * Elements that are datasets: every `stride`-th element of a span of the input, which
- * moves on by `shift`. An element with components gives a dataset of each component.
+ * window: elements that are datasets of consecutive elements of the input. A window has
+ * every `stride`-th element of a span; the next span begins `shift` elements later. Of
+ * elements with several components a window has a dataset per component.
  */
-#include "data/function.h"
+#include "data/user_function.h"
 
 #include <string.h>
 
@@ -14,14 +15,14 @@ struct window_node {
 };
 
 struct window {
-    lsi_unary unary;
-    bool over;       // the input is; it stays, for its position is part of ours
+    lsi_unary_iterator unary;
+    bool over;       // the input has ended; kept, because its position is saved with ours
     ls_value **held; // elements [first, first + count) of the input
     size_t first, count, room;
     int64_t ahead; // elements to pass over before the next window
 };
 
-static bool make_room(struct window *w)
+static bool make_held_room(struct window *w)
 {
     size_t room = LSI_MAX(16, 2 * w->room);
     ls_value **grown = NULL;
@@ -42,7 +43,7 @@ static bool make_room(struct window *w)
     return grown != NULL;
 }
 
-static void drop(struct window *w, size_t n)
+static void drop_held(struct window *w, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         ls_value_release(w->held[w->first + i]);
@@ -51,8 +52,8 @@ static void drop(struct window *w, size_t n)
     w->first = w->count > 0 ? w->first + n : 0;
 }
 
-/* Passes over what lies between two windows. */
-static ls_status pass(struct window *w, ls_error *err)
+/* Passes over elements between two windows. */
+static ls_status pass_gap(struct window *w, ls_error *err)
 {
     int64_t passed = 0;
     ls_status st = LS_OK;
@@ -64,15 +65,15 @@ static ls_status pass(struct window *w, ls_error *err)
     return st;
 }
 
-/* Holds a whole span, or what is left of the input. */
+/* Reads until a whole span is held, or the input ends. */
 static ls_status fill_span(struct window *w, int64_t span, ls_error *err)
 {
-    ls_status st = pass(w, err);
+    ls_status st = pass_gap(w, err);
 
     while (st == LS_OK && !w->over && (int64_t)w->count < span) {
         ls_value *element = NULL;
 
-        if (!make_room(w)) {
+        if (!make_held_room(w)) {
             return lsi_fail_memory(err, "a window", 2 * w->room * sizeof(ls_value *));
         }
         st = lsi_iterator_next(w->unary.input, &element, err);
@@ -87,10 +88,10 @@ static ls_status fill_span(struct window *w, int64_t span, ls_error *err)
     return st;
 }
 
-/* Component `leaf` of the window's elements as a dataset. `parts` has room for both. */
-static ls_status component(const ls_spec *spec, size_t leaf, const ls_value **leaves,
-                           size_t nleaves, size_t n, const ls_value **part,
-                           ls_value **out, ls_error *err)
+/* Component `leaf` of the window's elements as a dataset. `part` has room for `n`. */
+static ls_status dataset_of_leaf(const ls_spec *spec, size_t leaf,
+                                 const ls_value **leaves, size_t nleaves, size_t n,
+                                 const ls_value **part, ls_value **out, ls_error *err)
 {
     ls_dataset *d = NULL;
     ls_status st = LS_OK;
@@ -98,16 +99,16 @@ static ls_status component(const ls_spec *spec, size_t leaf, const ls_value **le
     for (size_t i = 0; i < n; i++) {
         part[i] = leaves[i * nleaves + leaf];
     }
-    // the elements are only counted once more
-    d = lsi_dataset_keep((ls_value *const *)part, n,
-                         (ls_spec *)lsi_spec_leaf(spec, leaf));
+    // the elements are only retained
+    d = lsi_dataset_of_elements((ls_value *const *)part, n,
+                                (ls_spec *)lsi_spec_leaf(spec, leaf));
     st = d != NULL ? ls_value_dataset(d, out, err)
                    : lsi_fail_memory(err, "a window", n * sizeof(ls_value *));
     ls_dataset_release(d);
     return st;
 }
 
-/* The window over `n` elements from the first held on. */
+/* The window over the first `n` elements held. */
 static ls_status build_window(struct window *w, const ls_spec *spec, size_t n,
                               ls_value **out, ls_error *err)
 {
@@ -127,7 +128,7 @@ static ls_status build_window(struct window *w, const ls_spec *spec, size_t n,
                               leaves + i * nleaves, err);
     }
     for (size_t k = 0; k < nleaves && st == LS_OK; k++) {
-        st = component(spec, k, leaves, nleaves, n, part, &made[k], err);
+        st = dataset_of_leaf(spec, k, leaves, nleaves, n, part, &made[k], err);
     }
     if (st == LS_OK) {
         st = lsi_spec_pack(spec, made, out, err);
@@ -141,8 +142,8 @@ out:
     return st;
 }
 
-/* The spec of the input, or of its first element if nobody knew it before. */
-static ls_status emit(struct window *w, size_t n, ls_value **out, ls_error *err)
+/* The next window, with the spec of the input or, if unknown, of its first element. */
+static ls_status emit_window(struct window *w, size_t n, ls_value **out, ls_error *err)
 {
     ls_spec *spec = ls_spec_retain(w->unary.base.dataset->inputs[0]->spec);
     ls_status st = LS_OK;
@@ -159,7 +160,7 @@ static ls_status emit(struct window *w, size_t n, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_window(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     const struct window_node *node = (const struct window_node *)it->dataset;
     struct window *w = (struct window *)it;
@@ -170,57 +171,57 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         return st;
     }
     if (w->count == 0 || (node->exact && (int64_t)w->count < node->span)) {
-        drop(w, w->count);
+        drop_held(w, w->count);
         return LS_OUT_OF_RANGE;
     }
     n = LSI_MIN((w->count - 1) / (size_t)node->stride + 1, (size_t)node->size);
-    st = emit(w, n, out, err);
+    st = emit_window(w, n, out, err);
     if (st == LS_RESOURCE_EXHAUSTED) {
-        return st; // the next call gives the same window
+        return st; // the next call returns the same window
     }
     if (node->shift >= (int64_t)w->count) {
         w->ahead = node->shift - (int64_t)w->count;
-        drop(w, w->count);
+        drop_held(w, w->count);
     } else {
-        drop(w, (size_t)node->shift);
+        drop_held(w, (size_t)node->shift);
     }
     return st;
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *out, ls_error *err)
+static ls_status save_window(lsi_iterator *it, lsi_state_writer *out, ls_error *err)
 {
     const struct window *w = (const struct window *)it;
 
-    lsi_write_bool(out, w->over);
-    lsi_write_u64(out, (uint64_t)w->ahead);
-    lsi_write_u64(out, w->count);
+    lsi_state_write_bool(out, w->over);
+    lsi_state_write_u64(out, (uint64_t)w->ahead);
+    lsi_state_write_u64(out, w->count);
     for (size_t i = 0; i < w->count; i++) {
-        lsi_write_value(out, w->held[w->first + i]);
+        lsi_state_write_value(out, w->held[w->first + i]);
     }
     return lsi_iterator_save(w->unary.input, out, err);
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_window(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     const struct window_node *node = (const struct window_node *)it->dataset;
     struct window *w = (struct window *)it;
     uint64_t ahead = 0, count = 0;
-    ls_status st = lsi_read_bool(r, &w->over, err);
+    ls_status st = lsi_state_read_bool(r, &w->over, err);
 
-    drop(w, w->count);
+    drop_held(w, w->count);
     if (st == LS_OK) {
-        st = lsi_read_count(r, (uint64_t)node->shift, &ahead, err);
+        st = lsi_state_read_count(r, (uint64_t)node->shift, &ahead, err);
     }
     if (st == LS_OK) {
-        st = lsi_read_count(r, (uint64_t)node->span, &count, err);
+        st = lsi_state_read_count(r, (uint64_t)node->span, &count, err);
     }
     while (st == LS_OK && w->count < count) {
         ls_value *element = NULL;
 
-        if (!make_room(w)) {
+        if (!make_held_room(w)) {
             return lsi_fail_memory(err, "a window", 2 * w->room * sizeof(ls_value *));
         }
-        st = lsi_read_element(r, it->dataset->inputs[0]->spec, &element, err);
+        st = lsi_state_read_element(r, it->dataset->inputs[0]->spec, &element, err);
         if (st == LS_OK) {
             w->held[w->first + w->count++] = element;
         }
@@ -236,22 +237,24 @@ static void close_window(lsi_iterator *it)
 {
     struct window *w = (struct window *)it;
 
-    drop(w, w->count);
+    drop_held(w, w->count);
     lsi_free(w->held);
-    lsi_unary_close(it);
+    lsi_unary_iterator_close(it);
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_window(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_window};
+    static const lsi_iterator_ops ops = {.next = next_window,
+                                         .save = save_window,
+                                         .restore = restore_window,
+                                         .close = close_window};
 
-    return lsi_unary_new(&ops, sizeof(struct window), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct window), d, out, err);
 }
 
 /* ---- the node ---- */
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_window(const ls_dataset *d, ls_dataset *const *inputs)
 {
     const struct window_node *node = (const struct window_node *)d;
 
@@ -281,7 +284,7 @@ ls_dataset *ls_dataset_window(ls_dataset *d, int64_t size, int64_t shift, int64_
                               bool drop_remainder)
 {
     static const lsi_dataset_ops ops = {
-        .kind = "window", .iterate = iterate, .rebuild = rebuild};
+        .kind = "window", .iterate = iterate_window, .rebuild = rebuild_window};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct window_node), &d, 1);
     struct window_node *node = (struct window_node *)made;
     ls_error e = LS_ERROR_INIT;
@@ -292,10 +295,11 @@ ls_dataset *ls_dataset_window(ls_dataset *d, int64_t size, int64_t shift, int64_
         return made;
     }
     if (size <= 0 || shift <= 0 || stride <= 0) {
-        return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
-                                "window: size %lld, shift %lld and stride %lld are to be "
-                                "positive, each of them",
-                                (long long)size, (long long)shift, (long long)stride);
+        return lsi_dataset_fail(
+            made, LS_INVALID_ARGUMENT, LS_KIND_OP,
+            "window: size %lld, shift %lld and stride %lld must each be "
+            "positive",
+            (long long)size, (long long)shift, (long long)stride);
     }
     if (size - 1 > (INT64_MAX - 1) / stride) {
         return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_OP,
@@ -308,10 +312,10 @@ ls_dataset *ls_dataset_window(ls_dataset *d, int64_t size, int64_t shift, int64_
     node->stride = stride;
     node->span = (size - 1) * stride + 1;
     node->exact = drop_remainder;
-    lsi_dataset_note(made, (uint64_t)size);
-    lsi_dataset_note(made, (uint64_t)shift);
-    lsi_dataset_note(made, (uint64_t)stride);
-    lsi_dataset_note(made, drop_remainder);
+    lsi_dataset_mix_parameter(made, (uint64_t)size);
+    lsi_dataset_mix_parameter(made, (uint64_t)shift);
+    lsi_dataset_mix_parameter(made, (uint64_t)stride);
+    lsi_dataset_mix_parameter(made, drop_remainder);
     st = lsi_spec_map(d->spec, dataset_of, NULL, &spec, &e);
     return lsi_dataset_done(made, st, spec, count_windows(node, d->cardinality), &e);
 }

@@ -1,4 +1,4 @@
-/* One element of each input, as a tuple or a dict; it ends with the shortest. */
+/* zip: one element of each input, as a tuple or a dict; it ends with the shortest. */
 #include "data/data.h"
 
 #include <string.h>
@@ -16,15 +16,15 @@ static const char *const *keys_of(const ls_dataset *d)
 struct zip_iterator {
     lsi_iterator base;
     bool over;
-    ls_error why; // of a later input; not on the stack, which is for many iterators
+    ls_error why; // of a later input; not on the stack, which nested iterators share
     lsi_iterator *inputs[];
 };
 
 /*
- * Every input is asked, also after one failed or ended: they stay in step, so that the
- * call after a failure gives the elements that belong together.
+ * Every input is read, also after one failed or ended, so that all stay at the same
+ * position: the call after a failure returns elements that belong together.
  */
-static ls_status pull(struct zip_iterator *z, ls_value **items, ls_error *err)
+static ls_status next_of_each(struct zip_iterator *z, ls_value **items, ls_error *err)
 {
     const int n = z->base.dataset->ninputs;
     ls_status st = LS_OK;
@@ -42,7 +42,7 @@ static ls_status pull(struct zip_iterator *z, ls_value **items, ls_error *err)
     return st == LS_OK && z->over ? LS_OUT_OF_RANGE : st;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_zip(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct zip_iterator *z = (struct zip_iterator *)it;
     const size_t n = (size_t)it->dataset->ninputs;
@@ -56,7 +56,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     if (items == NULL) {
         return lsi_fail_memory(err, "a tuple", n * sizeof(ls_value *));
     }
-    st = pull(z, items, err);
+    st = next_of_each(z, items, err);
     if (st == LS_OK) {
         st = keys_of(it->dataset) == NULL
                  ? ls_value_tuple(items, n, out, err)
@@ -73,22 +73,22 @@ static void close_zip(lsi_iterator *it)
     }
 }
 
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status save_zip(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     struct zip_iterator *z = (struct zip_iterator *)it;
     ls_status st = LS_OK;
 
-    lsi_write_bool(w, z->over);
+    lsi_state_write_bool(w, z->over);
     for (int i = 0; i < it->dataset->ninputs && st == LS_OK; i++) {
         st = lsi_iterator_save(z->inputs[i], w, err);
     }
     return st;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status restore_zip(lsi_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     struct zip_iterator *z = (struct zip_iterator *)it;
-    ls_status st = lsi_read_bool(r, &z->over, err);
+    ls_status st = lsi_state_read_bool(r, &z->over, err);
 
     for (int i = 0; i < it->dataset->ninputs && st == LS_OK; i++) {
         st = lsi_iterator_restore(z->inputs[i], r, err);
@@ -96,10 +96,10 @@ static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
     return st;
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_zip(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
     static const lsi_iterator_ops ops = {
-        .next = next, .save = save, .restore = restore, .close = close_zip};
+        .next = next_zip, .save = save_zip, .restore = restore_zip, .close = close_zip};
     const size_t size =
         sizeof(struct zip_iterator) + (size_t)d->ninputs * sizeof(lsi_iterator *);
     lsi_iterator *it = NULL;
@@ -120,18 +120,18 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     return st;
 }
 
-static ls_dataset *build(const char *const *keys, ls_dataset *const *ds, size_t n);
+static ls_dataset *build_zip(const char *const *keys, ls_dataset *const *ds, size_t n);
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_zip(const ls_dataset *d, ls_dataset *const *inputs)
 {
     for (int i = 0; i < d->ninputs; i++) {
         (void)ls_dataset_retain(inputs[i]);
     }
-    return build(keys_of(d), inputs, (size_t)d->ninputs);
+    return build_zip(keys_of(d), inputs, (size_t)d->ninputs);
 }
 
-/* Any unknown is unknown; else the shortest of those that end. */
-static int64_t shortest(ls_dataset *const *ds, size_t n)
+/* Unknown if one is unknown; else the smallest of those that are finite. */
+static int64_t shortest_size(ls_dataset *const *ds, size_t n)
 {
     int64_t size = LS_INFINITE;
 
@@ -148,7 +148,7 @@ static int64_t shortest(ls_dataset *const *ds, size_t n)
     return size;
 }
 
-static void destroy(ls_dataset *d)
+static void destroy_zip(ls_dataset *d)
 {
     struct zip *z = (struct zip *)d;
 
@@ -158,7 +158,7 @@ static void destroy(ls_dataset *d)
     lsi_free(z->keys);
 }
 
-/* Copies of the keys, which are part of what the pipeline is. */
+/* Copies the keys, which are part of the fingerprint. */
 static ls_status keep_keys(struct zip *z, const char *const *keys, size_t n,
                            ls_error *err)
 {
@@ -172,17 +172,19 @@ static ls_status keep_keys(struct zip *z, const char *const *keys, size_t n,
             return lsi_fail_memory(err, "the keys of a zip", n * sizeof(char *));
         }
         for (const char *c = keys[i]; *c != '\0'; c++) {
-            lsi_dataset_note(&z->base, (uint64_t)(unsigned char)*c);
+            lsi_dataset_mix_parameter(&z->base, (uint64_t)(unsigned char)*c);
         }
-        lsi_dataset_note(&z->base, 0);
+        lsi_dataset_mix_parameter(&z->base, 0);
     }
     return LS_OK;
 }
 
-static ls_dataset *build(const char *const *keys, ls_dataset *const *ds, size_t n)
+static ls_dataset *build_zip(const char *const *keys, ls_dataset *const *ds, size_t n)
 {
-    static const lsi_dataset_ops ops = {
-        .kind = "zip", .iterate = iterate, .rebuild = rebuild, .destroy = destroy};
+    static const lsi_dataset_ops ops = {.kind = "zip",
+                                        .iterate = iterate_zip,
+                                        .rebuild = rebuild_zip,
+                                        .destroy = destroy_zip};
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct zip), ds, (int)n);
     ls_error err = LS_ERROR_INIT;
     ls_spec **specs = NULL, *spec = NULL;
@@ -205,10 +207,10 @@ static ls_dataset *build(const char *const *keys, ls_dataset *const *ds, size_t 
                           : ls_spec_dict(keys, specs, n, &spec, &err);
     }
     lsi_free(specs);
-    return lsi_dataset_done(made, st, spec, shortest(ds, n), &err);
+    return lsi_dataset_done(made, st, spec, shortest_size(ds, n), &err);
 }
 
-/* Refuses the arguments, which are taken over, if there is nothing to zip. */
+/* Fails if there is nothing to zip. The arguments are taken over. */
 static ls_dataset *check_and_build(const char *what, const char *const *keys,
                                    ls_dataset **ds, size_t n, bool given)
 {
@@ -220,7 +222,7 @@ static ls_dataset *check_and_build(const char *what, const char *const *keys,
                                   "%s: %zu datasets%s; give between 1 and %d", what, n,
                                   given ? "" : " without keys", INT16_MAX);
     }
-    return build(keys, ds, n);
+    return build_zip(keys, ds, n);
 }
 
 ls_dataset *ls_dataset_zip(ls_dataset **ds, size_t n)
@@ -235,5 +237,5 @@ ls_dataset *ls_dataset_zip_dict(const char *const *keys, ls_dataset **ds, size_t
 
 ls_dataset *ls_dataset_enumerate(ls_dataset *d, int64_t start)
 {
-    return build(NULL, (ls_dataset *[]){ls_dataset_range(start, INT64_MAX, 1), d}, 2);
+    return build_zip(NULL, (ls_dataset *[]){ls_dataset_range(start, INT64_MAX, 1), d}, 2);
 }

@@ -8,7 +8,7 @@
 
 static const uint64_t magic = UINT64_C(0x3154534944534c02); // and the version
 
-static ls_status write_all(ls_dist_iterator *it, lsi_writer *w, ls_error *err)
+static ls_status write_all(ls_dist_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     const ls_dist_dataset *dd = it->dataset;
     const uint64_t head[] = {magic,
@@ -22,19 +22,19 @@ static ls_status write_all(ls_dist_iterator *it, lsi_writer *w, ls_error *err)
     ls_status st = LS_OK;
 
     for (size_t i = 0; i < LSI_COUNT_OF(head); i++) {
-        lsi_write_u64(w, head[i]);
+        lsi_state_write_u64(w, head[i]);
     }
     for (int r = 0; r < it->have; r++) { // of a step that failed and will go on
-        lsi_write_bool(w, it->parts[r] != NULL);
+        lsi_state_write_bool(w, it->parts[r] != NULL);
         if (it->parts[r] != NULL) {
-            lsi_write_value(w, it->parts[r]);
+            lsi_state_write_value(w, it->parts[r]);
         }
     }
     for (int i = 0; i < dd->npipelines && st == LS_OK; i++) {
         st = lsi_feed_save(it->feeds[i], w, err);
     }
     if (st == LS_OK) {
-        lsi_write_u64(w, lsi_hash(LSI_HASH_INIT, w->bytes, w->size));
+        lsi_state_write_u64(w, lsi_hash(LSI_HASH_INIT, w->bytes, w->size));
     }
     if (st == LS_OK && w->failed) {
         st = lsi_fail_memory(err, "the position of an iterator", w->size);
@@ -42,7 +42,7 @@ static ls_status write_all(ls_dist_iterator *it, lsi_writer *w, ls_error *err)
     return st;
 }
 
-static ls_status as_value(const lsi_writer *w, ls_value **out, ls_error *err)
+static ls_status as_value(const lsi_state_writer *w, ls_value **out, ls_error *err)
 {
     ls_tensor *t = NULL;
     ls_status st =
@@ -57,7 +57,7 @@ static ls_status as_value(const lsi_writer *w, ls_value **out, ls_error *err)
 
 ls_status ls_dist_iterator_save(ls_dist_iterator *it, ls_value **out, ls_error *err)
 {
-    lsi_writer w = {0};
+    lsi_state_writer w = {0};
     ls_status st = lsi_dist_iterator_ready(it, "save", err);
 
     if (st == LS_OK && (out == NULL || it->dataset->callable != NULL)) {
@@ -72,7 +72,7 @@ ls_status ls_dist_iterator_save(ls_dist_iterator *it, ls_value **out, ls_error *
     if (st == LS_OK) {
         st = as_value(&w, out, err);
     }
-    lsi_writer_clear(&w);
+    lsi_state_writer_clear(&w);
     return st;
 }
 
@@ -104,15 +104,16 @@ static ls_status check_head(const ls_dist_dataset *dd, const uint64_t *head,
     return LS_OK;
 }
 
-static ls_status read_part(ls_dist_iterator *it, int r, lsi_reader *reader, ls_error *err)
+static ls_status read_part(ls_dist_iterator *it, int r, lsi_state_reader *reader,
+                           ls_error *err)
 {
     const ls_dist_dataset *dd = it->dataset;
     ls_value *v = NULL;
     bool present = false;
-    ls_status st = lsi_read_bool(reader, &present, err);
+    ls_status st = lsi_state_read_bool(reader, &present, err);
 
     if (st == LS_OK && present) {
-        st = lsi_read_value(reader, &v, err);
+        st = lsi_state_read_value(reader, &v, err);
     }
     if (st == LS_OK && present) {
         st = lsi_value_place(v, dd->on_host ? NULL : dd->strategy->devices[r],
@@ -123,14 +124,14 @@ static ls_status read_part(ls_dist_iterator *it, int r, lsi_reader *reader, ls_e
     return st;
 }
 
-static ls_status read_all(ls_dist_iterator *it, lsi_reader *r, ls_error *err)
+static ls_status read_all(ls_dist_iterator *it, lsi_state_reader *r, ls_error *err)
 {
     const ls_dist_dataset *dd = it->dataset;
     uint64_t head[8] = {0};
     ls_status st = LS_OK;
 
     for (size_t i = 0; i < LSI_COUNT_OF(head) && st == LS_OK; i++) {
-        st = lsi_read_u64(r, &head[i], err);
+        st = lsi_state_read_u64(r, &head[i], err);
     }
     if (st == LS_OK) {
         st = check_head(dd, head, err);
@@ -153,10 +154,10 @@ static ls_status read_all(ls_dist_iterator *it, lsi_reader *r, ls_error *err)
 }
 
 /* The bytes of a state that is whole. */
-static ls_status open_state(const ls_value *state, lsi_reader *r, ls_error *err)
+static ls_status open_state(const ls_value *state, lsi_state_reader *r, ls_error *err)
 {
     const ls_tensor *t = state != NULL ? ls_value_as_tensor(state) : NULL;
-    lsi_reader tail;
+    lsi_state_reader tail;
     uint64_t sum = 0;
     ls_status st;
 
@@ -169,9 +170,9 @@ static ls_status open_state(const ls_value *state, lsi_reader *r, ls_error *err)
     if (ls_tensor_bytes(t) < sizeof sum) {
         return lsi_state_damaged(err, "it is too short");
     }
-    *r = (lsi_reader){ls_tensor_data(t), ls_tensor_bytes(t) - sizeof sum, 0};
-    tail = (lsi_reader){r->bytes + r->size, sizeof sum, 0};
-    st = lsi_read_u64(&tail, &sum, err);
+    *r = (lsi_state_reader){ls_tensor_data(t), ls_tensor_bytes(t) - sizeof sum, 0};
+    tail = (lsi_state_reader){r->bytes + r->size, sizeof sum, 0};
+    st = lsi_state_read_u64(&tail, &sum, err);
     if (st == LS_OK && sum != lsi_hash(LSI_HASH_INIT, r->bytes, r->size)) {
         st = lsi_state_damaged(err, "its sum is wrong");
     }
@@ -180,7 +181,7 @@ static ls_status open_state(const ls_value *state, lsi_reader *r, ls_error *err)
 
 ls_status ls_dist_iterator_restore(ls_dist_iterator *it, ls_value *state, ls_error *err)
 {
-    lsi_reader r = {NULL, 0, 0};
+    lsi_state_reader r = {NULL, 0, 0};
     ls_status st = lsi_dist_iterator_ready(it, "restore", err);
 
     if (st == LS_OK && it->dataset->callable != NULL) {

@@ -1,6 +1,8 @@
 /* What stands for data that is not there: specs without a row count, empty batches. */
 #include "input/input.h"
 
+#include "data/sparse.h"
+
 /* The spec of the same structure over other children, which are borrowed. */
 static ls_status same_structure(const ls_spec *s, ls_spec *const *children, ls_spec **out,
                                 ls_error *err)

@@ -302,7 +302,7 @@ ls_status lsi_feed_take(lsi_feed *f, ls_value **out, ls_error *err)
     return st;
 }
 
-ls_status lsi_feed_save(lsi_feed *f, lsi_writer *w, ls_error *err)
+ls_status lsi_feed_save(lsi_feed *f, lsi_state_writer *w, ls_error *err)
 {
     ls_status st;
 
@@ -312,12 +312,12 @@ ls_status lsi_feed_save(lsi_feed *f, lsi_writer *w, ls_error *err)
     }
     lsi_mutex_lock(&f->lock);
     seize(f); // nothing moves now: what lies ready is part of the position
-    lsi_write_u64(w, f->dealt);
-    lsi_write_u64(w, f->count);
+    lsi_state_write_u64(w, f->dealt);
+    lsi_state_write_u64(w, f->count);
     for (size_t i = 0; i < f->count; i++) {
-        lsi_write_value(w, f->ring[(f->first + i) % f->capacity]);
+        lsi_state_write_value(w, f->ring[(f->first + i) % f->capacity]);
     }
-    lsi_write_failure(w, &f->tail);
+    lsi_state_write_failure(w, &f->tail);
     lsi_mutex_unlock(&f->lock);
     st = lsi_pipeline_save(f->it, w, err);
     lsi_mutex_lock(&f->lock);
@@ -327,10 +327,11 @@ ls_status lsi_feed_save(lsi_feed *f, lsi_writer *w, ls_error *err)
 }
 
 /* The elements that lay ready; the ring grows if theirs was larger. */
-static ls_status read_ready(lsi_feed *f, lsi_reader *r, ls_error *err)
+static ls_status read_ready(lsi_feed *f, lsi_state_reader *r, ls_error *err)
 {
     uint64_t n = 0;
-    ls_status st = lsi_read_count(r, r->size, &n, err); // each takes a byte at least
+    ls_status st =
+        lsi_state_read_count(r, r->size, &n, err); // each takes a byte at least
 
     if (st == LS_OK && n > f->capacity) {
         ls_value **ring = lsi_realloc(f->ring, f->capacity, n, sizeof(ls_value *));
@@ -347,7 +348,7 @@ static ls_status read_ready(lsi_feed *f, lsi_reader *r, ls_error *err)
                                 ? NULL
                                 : f->opts.devices[(f->dealt - n + i) % f->opts.ndevices];
 
-        st = lsi_read_value(r, &v, err);
+        st = lsi_state_read_value(r, &v, err);
         if (st == LS_OK) {
             st = lsi_value_place(v, device, &f->ring[f->count], err);
             ls_value_release(v);
@@ -358,9 +359,9 @@ static ls_status read_ready(lsi_feed *f, lsi_reader *r, ls_error *err)
 }
 
 /* Only for the holder of `pulling`: the thread touches nothing meanwhile. */
-static ls_status read_position(lsi_feed *f, lsi_reader *r, ls_error *err)
+static ls_status read_position(lsi_feed *f, lsi_state_reader *r, ls_error *err)
 {
-    ls_status st = lsi_read_u64(r, &f->dealt, err);
+    ls_status st = lsi_state_read_u64(r, &f->dealt, err);
 
     drop(f);
     f->first = 0;
@@ -369,12 +370,12 @@ static ls_status read_position(lsi_feed *f, lsi_reader *r, ls_error *err)
     }
     if (st == LS_OK) {
         f->tail = (ls_error)LS_ERROR_INIT;
-        st = lsi_read_failure(r, &f->tail, err);
+        st = lsi_state_read_failure(r, &f->tail, err);
     }
     return st == LS_OK ? lsi_pipeline_restore(&f->it, r, err) : st;
 }
 
-ls_status lsi_feed_restore(lsi_feed *f, lsi_reader *r, ls_error *err)
+ls_status lsi_feed_restore(lsi_feed *f, lsi_state_reader *r, ls_error *err)
 {
     ls_error why = LS_ERROR_INIT;
     ls_status st;

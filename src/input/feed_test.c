@@ -298,21 +298,21 @@ LST_TEST(a_position_holds_what_was_read_ahead)
     for (int takes = 0; takes <= 11; takes++) {
         ls_dataset *d = ten(), *same = ten();
         lsi_feed *f = feed_of(d, 4), *g = feed_of(same, (size_t)(takes % 3));
-        lsi_writer w = {0};
+        lsi_state_writer w = {0};
         ls_error err = LS_ERROR_INIT;
 
         for (int i = 0; i < takes; i++) {
             (void)take(f);
         }
         LST_OK(lsi_feed_save(f, &w, &err));
-        lsi_reader r = {w.bytes, w.size, 0};
+        lsi_state_reader r = {w.bytes, w.size, 0};
         (void)take(g); // a position of its own, which is given up
         LST_OK(lsi_feed_restore(g, &r, &err));
         for (int64_t i = takes; i < 10; i++) {
             LST_CHECK(take(f) == i && take(g) == i);
         }
         LST_CHECK(take(f) == -LS_OUT_OF_RANGE && take(g) == -LS_OUT_OF_RANGE);
-        lsi_writer_clear(&w);
+        lsi_state_writer_clear(&w);
         lsi_feed_close(f);
         lsi_feed_close(g);
         ls_dataset_release(d);
@@ -321,18 +321,18 @@ LST_TEST(a_position_holds_what_was_read_ahead)
 }
 
 /* The position once `ready` elements have been read ahead. */
-static void save_with(lsi_feed *f, uint64_t ready, lsi_writer *w)
+static void save_with(lsi_feed *f, uint64_t ready, lsi_state_writer *w)
 {
     ls_error err = LS_ERROR_INIT;
     uint64_t dealt = 0, count = 0;
 
     do {
-        lsi_writer_clear(w);
+        lsi_state_writer_clear(w);
         lsi_yield();
         LST_OK(lsi_feed_save(f, w, &err));
-        lsi_reader r = {w->bytes, w->size, 0};
-        LST_OK(lsi_read_u64(&r, &dealt, &err));
-        LST_OK(lsi_read_u64(&r, &count, &err));
+        lsi_state_reader r = {w->bytes, w->size, 0};
+        LST_OK(lsi_state_read_u64(&r, &dealt, &err));
+        LST_OK(lsi_state_read_u64(&r, &count, &err));
     } while (count < ready);
     LST_CHECK(count == ready);
 }
@@ -341,13 +341,13 @@ LST_TEST(a_restore_forgets_what_lay_ready)
 {
     ls_dataset *d = ten(), *same = ten();
     lsi_feed *f = feed_of(d, 4), *g = feed_of(same, 0);
-    lsi_writer w = {0};
+    lsi_state_writer w = {0};
     ls_error err = LS_ERROR_INIT;
 
     LST_CHECK(take(f) == 0);
     save_with(f, 4, &w);
     for (int turn = 0; turn < 3; turn++) { // four elements lie ready each time
-        lsi_reader r = {w.bytes, w.size, 0};
+        lsi_state_reader r = {w.bytes, w.size, 0};
 
         LST_OK(lsi_feed_restore(g, &r, &err));
         LST_CHECK(take(g) == 1);
@@ -356,7 +356,7 @@ LST_TEST(a_restore_forgets_what_lay_ready)
         LST_CHECK(take(g) == i);
     }
     LST_CHECK(take(g) == -LS_OUT_OF_RANGE);
-    lsi_writer_clear(&w);
+    lsi_state_writer_clear(&w);
     lsi_feed_close(f);
     lsi_feed_close(g);
     ls_dataset_release(d);
@@ -392,22 +392,22 @@ LST_TEST(a_restore_that_fails_gives_no_data_until_one_succeeds)
 {
     ls_dataset *d = ten();
     lsi_feed *f = feed_of(d, 4);
-    lsi_writer w = {0};
+    lsi_state_writer w = {0};
     ls_error err = LS_ERROR_INIT;
 
     LST_CHECK(take(f) == 0);
     LST_OK(lsi_feed_save(f, &w, &err));
     for (size_t cut = 0; cut < w.size; cut += 3) {
-        lsi_reader part = {w.bytes, cut, 0};
+        lsi_state_reader part = {w.bytes, cut, 0};
         const ls_status st = lsi_feed_restore(f, &part, &err);
 
         LST_CHECK(st != LS_OK && err.code == st);
         LST_CHECK(take(f) == -(int64_t)st && take(f) == -(int64_t)st);
     }
-    lsi_reader r = {w.bytes, w.size, 0};
+    lsi_state_reader r = {w.bytes, w.size, 0};
     LST_OK(lsi_feed_restore(f, &r, &err));
     LST_CHECK(take(f) == 1);
-    lsi_writer_clear(&w);
+    lsi_state_writer_clear(&w);
     lsi_feed_close(f);
     ls_dataset_release(d);
 }

@@ -107,8 +107,8 @@ void lsi_feed_close(lsi_feed *f); /* waits for the element being made; NULL is a
 ls_status lsi_feed_take(lsi_feed *f, ls_value **out, ls_error *err);
 
 /* The position after the last element that was taken. */
-ls_status lsi_feed_save(lsi_feed *f, lsi_writer *w, ls_error *err);
-ls_status lsi_feed_restore(lsi_feed *f, lsi_reader *r, ls_error *err);
+ls_status lsi_feed_save(lsi_feed *f, lsi_state_writer *w, ls_error *err);
+ls_status lsi_feed_restore(lsi_feed *f, lsi_state_reader *r, ls_error *err);
 
 /* ---- distributed datasets (distribute.c) ---- */
 

@@ -2,10 +2,10 @@
  * Fuzz target for serialized Examples: the bytes as one record, and cut in two as a
  * batch.
  */
-#include "data/file/example_parse.h"
+#include "data/file/example_parser.h"
 #include "fuzz.h"
 
-static void parse(const lsi_parser *p, const ls_string *records, int64_t n)
+static void parse(const lsi_example_parser *p, const ls_string *records, int64_t n)
 {
     const bool batched = n > 0;
     ls_tensor *t = NULL;
@@ -15,7 +15,7 @@ static void parse(const lsi_parser *p, const ls_string *records, int64_t n)
 
     FUZZ_CHECK(ls_tensor_wrap(NULL, LS_STRING, batched ? ls_shape_of(1, &n) : LS_SCALAR,
                               records, NULL, NULL, &t, &err) == LS_OK);
-    st = lsi_parser_run(p, t, batched, 0, &v, &err);
+    st = lsi_example_parser_run(p, t, batched, 0, &v, &err);
     FUZZ_CHECK(st == LS_OK || st == LS_INVALID_ARGUMENT);
     if (st == LS_OK) {
         (void)fuzz_sum_value(v);
@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const ls_string text = {"text", 4};
     ls_tensor *numbers = NULL, *word = NULL;
     ls_string records[3];
-    lsi_parser p;
+    lsi_example_parser p;
 
     if (size < 1) {
         return 0;
@@ -52,14 +52,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         };
         const size_t cut = data[0] % size;
 
-        FUZZ_CHECK(lsi_parser_init(&p, features, LSI_COUNT_OF(features), NULL) == LS_OK);
+        FUZZ_CHECK(lsi_example_parser_init(&p, features, LSI_COUNT_OF(features), NULL) ==
+                   LS_OK);
         records[0] = (ls_string){(const char *)data + 1, size - 1};
         parse(&p, records, 0);
         records[0].len = cut;
         records[1] = (ls_string){(const char *)data + 1 + cut, size - 1 - cut};
         records[2] = (ls_string){NULL, 0};
         parse(&p, records, 3);
-        lsi_parser_clear(&p);
+        lsi_example_parser_clear(&p);
     }
     ls_tensor_release(numbers);
     ls_tensor_release(word);

@@ -1,9 +1,9 @@
-/* Files that hold whole arrays: rows of them are the elements. */
+/* Datasets of IDX, .npy and .npz files: the rows of their arrays are the elements. */
 #include "data/file/npy.h"
 
 #include <inttypes.h>
 
-/* The rows of what was read, or the failure. */
+/* The rows of `arrays`, or a failed dataset. */
 static ls_dataset *rows_of(ls_status st, ls_value *arrays, const ls_error *err)
 {
     ls_dataset *d;
@@ -16,7 +16,7 @@ static ls_dataset *rows_of(ls_status st, ls_value *arrays, const ls_error *err)
     return d;
 }
 
-static ls_status named(const char *name, ls_error *err)
+static ls_status check_name(const char *name, ls_error *err)
 {
     return name != NULL ? LS_OK
                         : lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
@@ -56,7 +56,7 @@ static ls_status read_npy(const char *name, ls_value **out, ls_error *err)
     return st;
 }
 
-/* The rows of an array of which the header was read, or the failure. */
+/* The rows of an array whose header was read, or a failed dataset. */
 static ls_dataset *rows_later(const char *name, lsi_load_fn load, ls_status st,
                               ls_spec *whole, const ls_error *err)
 {
@@ -72,7 +72,7 @@ ls_dataset *ls_dataset_npy(const char *name)
     ls_error err = LS_ERROR_INIT;
     lsi_npy_source src = {0};
     ls_spec *whole = NULL;
-    ls_status st = named(name, &err);
+    ls_status st = check_name(name, &err);
 
     if (st == LS_OK) {
         st = open_npy(name, &src, &err);
@@ -88,7 +88,7 @@ ls_dataset *ls_dataset_npz(const char *name)
 {
     ls_error err = LS_ERROR_INIT;
     ls_value *v = NULL;
-    ls_status st = named(name, &err);
+    ls_status st = check_name(name, &err);
 
     if (st == LS_OK) {
         st = lsi_npz_read(name, &v, &err);
@@ -115,7 +115,7 @@ static bool idx_type(uint8_t code, ls_dtype *out)
     return false;
 }
 
-/* The header of an IDX file, which it passes over. */
+/* Reads the header of an IDX file. */
 static ls_status idx_header(lsi_stream *s, ls_dtype *dtype, ls_shape *shape,
                             ls_error *err)
 {
@@ -150,24 +150,25 @@ static ls_status idx_header(lsi_stream *s, ls_dtype *dtype, ls_shape *shape,
     return st;
 }
 
-/* gzip'd or not: its first bytes tell. */
+/* Compressed with gzip or not, by its first bytes. */
 static ls_status idx_compression(const char *name, lsi_compression *out, ls_error *err)
 {
     lsi_stream *s = NULL;
-    ls_status st = lsi_stream_open(name, LSI_PLAIN, 4096, &s, err);
+    ls_status st = lsi_stream_open(name, LSI_COMPRESSION_NONE, 4096, &s, err);
 
     if (st == LS_OK) {
         st = lsi_stream_want(s, 2, err);
     }
     if (st == LS_OK) {
-        *out = s->have >= 2 && s->bytes[0] == 0x1F && s->bytes[1] == 0x8B ? LSI_GZIP
-                                                                          : LSI_PLAIN;
+        *out = s->have >= 2 && s->bytes[0] == 0x1F && s->bytes[1] == 0x8B
+                   ? LSI_COMPRESSION_GZIP
+                   : LSI_COMPRESSION_NONE;
     }
     lsi_stream_close(s);
     return st;
 }
 
-/* What an IDX file holds, and its stream behind the header. */
+/* The array of an IDX file, and its stream after the header. */
 struct idx {
     lsi_stream *stream;
     ls_dtype dtype;
@@ -188,10 +189,10 @@ static ls_status cut_off(const struct idx *x, const char *name, uint64_t there,
                     ls_dtype_name(x->dtype), there);
 }
 
-/* Opens it and believes its header only if the file can hold what it says. */
+/* Opens it; fails if the file is too small for the array its header describes. */
 static ls_status open_idx(const char *name, struct idx *x, ls_error *err)
 {
-    lsi_compression compression = LSI_PLAIN;
+    lsi_compression compression = LSI_COMPRESSION_NONE;
     ls_status st = idx_compression(name, &compression, err);
 
     if (st == LS_OK) {
@@ -206,7 +207,7 @@ static ls_status open_idx(const char *name, struct idx *x, ls_error *err)
         const uint64_t left =
             s->inflater == NULL ? s->size - LSI_MIN(s->offset, s->size) : s->size;
 
-        // gzip cannot pack better than 1032 to 1
+        // gzip compresses by a factor of at most 1032
         if (!counted || x->bytes / (s->inflater == NULL ? 1 : 1040) > left) {
             st = cut_off(x, name, left, err);
         }
@@ -219,8 +220,7 @@ static void free_array(void *data)
     lsi_free(data);
 }
 
-/* The elements, a piece of the file at a time: there is one copy of them, which goes back
- * to the system as a whole. */
+/* Reads the elements piece by piece into one block of memory. */
 static ls_status fill_array(const struct idx *x, const char *name, char *to,
                             ls_error *err)
 {
@@ -265,7 +265,7 @@ static ls_status read_idx(const char *name, ls_value **out, ls_error *err)
         st = ls_tensor_wrap(dev, x.dtype, x.shape, data, free_array, data, &t, err);
     }
     if (st == LS_OK) {
-        data = NULL; // the tensor's
+        data = NULL; // belongs to the tensor now
         st = as_value(t, out, err);
     }
     lsi_free(data);
@@ -278,7 +278,7 @@ ls_dataset *ls_dataset_idx(const char *name)
     ls_error err = LS_ERROR_INIT;
     struct idx x = {.dtype = LS_U8};
     ls_spec *whole = NULL;
-    ls_status st = named(name, &err);
+    ls_status st = check_name(name, &err);
 
     if (st == LS_OK) {
         st = open_idx(name, &x, &err);

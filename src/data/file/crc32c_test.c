@@ -1,7 +1,8 @@
+/* CRC-32C against a computation bit by bit, for single records and for groups. */
 #include "data/file/crc32c.h"
 #include "ls_test.h"
 
-/* Bit by bit: what the polynomial says. */
+/* Computed bit by bit from the polynomial. */
 static uint32_t plainly(const char *p, size_t n)
 {
     uint32_t crc = UINT32_MAX;
@@ -51,7 +52,7 @@ LST_TEST(every_length_at_every_address_has_its_sum)
 LST_TEST(records_side_by_side_have_their_own_sums)
 {
     static const size_t lengths[] = {0, 1, 63, 64, 65, 127, 128, 200, 640, 1024, 1031};
-    enum { MOST = 17 }; /* every mixture of ways to sum them */
+    enum { MOST = 17 }; /* all combinations of group sizes */
     char bytes[1100];
     uint64_t state = 11;
 

@@ -1,6 +1,6 @@
 /*
- * CSV (RFC 4180). A record is first scanned to its end, then its fields are converted, so
- * that a bad one never disturbs the next.
+ * The reader of CSV files (RFC 4180). A record is first scanned to its end, then its
+ * fields are converted, so that a bad record does not affect the next one.
  */
 #include "data/file/csv_stage.h"
 
@@ -21,19 +21,19 @@ struct csv_reader {
     lsi_csv_span *spans;
     ls_value **values;
     locale_t c;
-    lsi_csv_stage *stage;            // NULL: never asked for rows
-    lsi_iterator_ops ops;            // those of all readers, with a fill() of its own
+    lsi_csv_stage *stage;            // NULL: fill() was not called yet
+    lsi_iterator_ops ops;            // those of all readers, with a fill_csv() of its own
     const lsi_iterator_ops *general; // those of all readers
 
     // The record being scanned.
     size_t at;        // the next byte
     size_t columns;   // fields seen
-    size_t taken;     // fields of them that belong to the element
-    size_t listed;    // entries of the layout's list that were passed
-    bool ended;       // the record has
+    size_t taken;     // fields that belong to the element
+    size_t listed;    // index in the layout's list of columns
+    bool ended;       // the end of the record was found
     ls_status io;     // reading failed
-    ls_status status; // the first mistake in the record
-    ls_error *err;    // where to tell it
+    ls_status status; // of the first mistake in the record
+    ls_error *err;    // its message
 };
 
 static lsi_stream *stream_of(const struct csv_reader *r)
@@ -85,14 +85,14 @@ static uint64_t line_at(const lsi_file_node *node, uint64_t offset)
 }
 
 /*
- * Refuses the record that the reader is at: file, line, column (fields counted from 1;
- * 0: the whole record) and byte. Lines are counted only now: who reads does not need
- * them, and a restored position does not know them.
+ * Fails for the current record; the message has file, line, column (counted from 1; 0:
+ * the whole record) and byte. Lines are counted only here: reading does not need them,
+ * and a restored position does not have them.
  */
-static ls_status refuse(const struct csv_reader *r, size_t column, ls_error *err,
-                        const char *fmt, ...) LS_PRINTF(4, 5) LSI_COLD;
-static ls_status refuse(const struct csv_reader *r, size_t column, ls_error *err,
-                        const char *fmt, ...)
+static ls_status refuse_record(const struct csv_reader *r, size_t column, ls_error *err,
+                               const char *fmt, ...) LS_PRINTF(4, 5) LSI_COLD;
+static ls_status refuse_record(const struct csv_reader *r, size_t column, ls_error *err,
+                               const char *fmt, ...)
 {
     const lsi_file_node *node = r->base.node;
     const uint64_t offset = stream_of(r)->offset, line = line_at(node, offset);
@@ -113,14 +113,14 @@ static ls_status refuse(const struct csv_reader *r, size_t column, ls_error *err
                     node->path, where, offset, what);
 }
 
-static void mistake(struct csv_reader *r, const char *what)
+static void note_mistake(struct csv_reader *r, const char *what)
 {
     if (r->status == LS_OK && r->io == LS_OK) {
-        r->status = refuse(r, r->columns + 1, r->err, "%s", what);
+        r->status = refuse_record(r, r->columns + 1, r->err, "%s", what);
     }
 }
 
-/* Passes over what ends a field; ends the record too if it is more than a delimiter. */
+/* Passes over the delimiter or line end after a field; a line end ends the record. */
 static void end_field(struct csv_reader *r, int c)
 {
     r->ended = c != (unsigned char)r->layout->delimiter;
@@ -142,7 +142,7 @@ static lsi_csv_span scan_plain(struct csv_reader *r)
 
     while (!ends_field(r, c = byte_at(r, r->at))) {
         if (c == '"' && r->layout->quotes) {
-            mistake(r, "a quote inside of a field that does not begin with one");
+            note_mistake(r, "a quote inside of a field that does not begin with one");
         }
         r->at++;
     }
@@ -159,7 +159,7 @@ static lsi_csv_span scan_quoted(struct csv_reader *r)
         int c = byte_at(r, r->at);
 
         if (c == END) {
-            mistake(r, "the file ends inside of quotes");
+            note_mistake(r, "the file ends inside of quotes");
             f.end = r->at;
             r->ended = true;
             return f;
@@ -177,7 +177,7 @@ static lsi_csv_span scan_quoted(struct csv_reader *r)
             end_field(r, c);
             return f;
         } else {
-            mistake(r, "a quote inside of quotes that is not doubled");
+            note_mistake(r, "a quote inside of quotes that is not doubled");
         }
     }
 }
@@ -192,8 +192,8 @@ static bool is_taken(struct csv_reader *r)
     return hit == l->some;
 }
 
-/* Scans one record; LS_OUT_OF_RANGE: there is none. Mistakes wait in r->status. */
-static ls_status scan(struct csv_reader *r, ls_error *err)
+/* Scans one record; LS_OUT_OF_RANGE: there is none. Mistakes are kept in r->status. */
+static ls_status scan_record(struct csv_reader *r, ls_error *err)
 {
     r->at = r->columns = r->taken = r->listed = 0;
     r->ended = false;
@@ -217,7 +217,7 @@ static ls_status scan(struct csv_reader *r, ls_error *err)
     return r->io;
 }
 
-static size_t undouble(char *s, size_t len)
+static size_t undouble_quotes(char *s, size_t len)
 {
     size_t to = 0;
 
@@ -228,7 +228,7 @@ static size_t undouble(char *s, size_t len)
     return to;
 }
 
-/* The file's column, counted from 1, that field i of the element stands in. */
+/* The column of the file, counted from 1, of field i of the element. */
 static size_t column_of(const struct csv_reader *r, size_t i)
 {
     const lsi_csv_layout *l = r->layout;
@@ -238,17 +238,17 @@ static size_t column_of(const struct csv_reader *r, size_t i)
         return (size_t)l->listed[i] + 1;
     }
     for (size_t k = 0; k < l->nlisted && (size_t)l->listed[k] <= column; k++) {
-        column++; // left out
+        column++; // not part of the element
     }
     return column + 1;
 }
 
-static ls_status wrong(const struct csv_reader *r, size_t i, const char *what,
-                       ls_string text, ls_error *err)
+static ls_status wrong_field(const struct csv_reader *r, size_t i, const char *what,
+                             ls_string text, ls_error *err)
 {
-    return refuse(r, column_of(r, i), err, "%s %s: %.*s", what,
-                  ls_dtype_name(r->layout->fields[i].dtype),
-                  (int)LSI_MIN(text.len, (size_t)60), text.ptr);
+    return refuse_record(r, column_of(r, i), err, "%s %s: %.*s", what,
+                         ls_dtype_name(r->layout->fields[i].dtype),
+                         (int)LSI_MIN(text.len, (size_t)60), text.ptr);
 }
 
 static ls_tensor *default_tensor(const lsi_csv_field *f, ls_device *dev)
@@ -272,8 +272,8 @@ static ls_tensor *default_tensor(const lsi_csv_field *f, ls_device *dev)
 }
 
 /* Field i as a scalar. */
-static ls_status convert(struct csv_reader *r, size_t i, ls_device *dev, ls_tensor **out,
-                         ls_error *err)
+static ls_status convert_field(struct csv_reader *r, size_t i, ls_device *dev,
+                               ls_tensor **out, ls_error *err)
 {
     const lsi_csv_field *f = &r->layout->fields[i];
     const lsi_csv_span *span = &r->spans[i];
@@ -282,14 +282,15 @@ static ls_status convert(struct csv_reader *r, size_t i, ls_device *dev, ls_tens
     ls_string s = {text, span->end - span->begin};
 
     if (span->doubled) {
-        s.len = undouble(text, s.len);
+        s.len = undouble_quotes(text, s.len);
     }
     if (lsi_csv_is_absent(r->layout, s)) {
         if (!f->optional) {
-            return refuse(r, column_of(r, i), err,
-                          "field %zu is required, but it is empty; give its column a "
-                          "default if it may be",
-                          i);
+            return refuse_record(
+                r, column_of(r, i), err,
+                "field %zu is required, but it is empty; give its column a "
+                "default if it may be",
+                i);
         }
         *out = default_tensor(f, dev);
     } else if (f->dtype == LS_STRING) {
@@ -299,25 +300,25 @@ static ls_status convert(struct csv_reader *r, size_t i, ls_device *dev, ls_tens
         if (*out != NULL && !lsi_csv_number(f->dtype, s.ptr, s.len, r->c, (*out)->data)) {
             ls_tensor_release(*out);
             *out = NULL;
-            return wrong(r, i, "is no", s, err);
+            return wrong_field(r, i, "is no", s, err);
         }
     }
     return *out != NULL ? LS_OK : lsi_fail_memory(err, "a CSV field", sizeof **out);
 }
 
-/* The element that the scanned record is. */
-static ls_status assemble(struct csv_reader *r, ls_value **out, ls_error *err)
+/* The element of the scanned record. */
+static ls_status build_element(struct csv_reader *r, ls_value **out, ls_error *err)
 {
     const size_t n = r->layout->n;
     ls_device *dev = lsi_input_device();
     ls_status st = dev != NULL ? LS_OK : lsi_fail_memory(err, "a device", sizeof *dev);
     size_t made = 0;
 
-    /* Fields are judged in order: a wrong one counts before their wrong number. */
+    /* A wrong field is reported before a wrong number of fields. */
     while (made < LSI_MIN(n, r->taken) && st == LS_OK) {
         ls_tensor *t = NULL;
 
-        st = convert(r, made, dev, &t, err);
+        st = convert_field(r, made, dev, &t, err);
         if (st == LS_OK) {
             st = ls_value_tensor(t, &r->values[made], err);
             ls_tensor_release(t);
@@ -325,7 +326,8 @@ static ls_status assemble(struct csv_reader *r, ls_value **out, ls_error *err)
         made += st == LS_OK;
     }
     if (st == LS_OK && r->taken != n) {
-        st = refuse(r, 0, err, "the record has %zu fields, %zu are needed", r->taken, n);
+        st = refuse_record(r, 0, err, "the record has %zu fields, %zu are needed",
+                           r->taken, n);
     }
     if (st == LS_OK) {
         st = ls_value_tuple(r->values, n, out, err);
@@ -336,7 +338,7 @@ static ls_status assemble(struct csv_reader *r, ls_value **out, ls_error *err)
     return st;
 }
 
-static ls_status prepare(struct csv_reader *r, ls_error *err)
+static ls_status prepare_reader(struct csv_reader *r, ls_error *err)
 {
     const size_t n = ((const struct csv_node *)r->base.node)->layout->n;
 
@@ -355,29 +357,29 @@ static ls_status prepare(struct csv_reader *r, ls_error *err)
                : lsi_fail_memory(err, "a CSV record", n * sizeof *r->spans);
 }
 
-static ls_status element(lsi_file_reader *base, ls_value **out, ls_error *err)
+static ls_status next_element(lsi_file_reader *base, ls_value **out, ls_error *err)
 {
     struct csv_reader *r = (struct csv_reader *)base;
-    ls_status st = prepare(r, err);
+    ls_status st = prepare_reader(r, err);
 
     if (st != LS_OK) {
         return st;
     }
-    st = scan(r, err);
+    st = scan_record(r, err);
     if (st != LS_OK) {
         return st;
     }
-    st = r->status != LS_OK ? r->status : assemble(r, out, err);
+    st = r->status != LS_OK ? r->status : build_element(r, out, err);
     if (st != LS_RESOURCE_EXHAUSTED) {
-        lsi_stream_pass(stream_of(r), r->at); // bad or good, the next one comes next
+        lsi_stream_pass(stream_of(r), r->at); // also a bad record
     }
     return st;
 }
 
 /* ---- rows ---- */
 
-/* The general way, which opens files, tells what is wrong, and knows the end. */
-static ls_status add_next(struct csv_reader *r, lsi_rows *rows, int64_t *got,
+/* One record by next(), which opens the file, reports failures and handles the end. */
+static ls_status add_next(struct csv_reader *r, lsi_batch_rows *rows, int64_t *got,
                           ls_error *err)
 {
     ls_value *v = NULL;
@@ -387,25 +389,25 @@ static ls_status add_next(struct csv_reader *r, lsi_rows *rows, int64_t *got,
         st = r->general->next(&r->base.base, &v, err);
     }
     if (st == LS_OK) {
-        st = lsi_rows_add(rows, v, err);
+        st = lsi_batch_rows_add(rows, v, err);
         ls_value_release(v);
         *got += st == LS_OK;
     }
     return st;
 }
 
-/* Whether the next record could be scanned, and has the fields that it should have. */
+/* Scans the next record; false: it could not, or the number of fields is wrong. */
 static bool scan_row(struct csv_reader *r, ls_error *err)
 {
-    return stream_of(r) != NULL && r->base.begun && prepare(r, err) == LS_OK &&
-           scan(r, err) == LS_OK && r->status == LS_OK && r->taken == r->layout->n;
+    return stream_of(r) != NULL && r->base.begun && prepare_reader(r, err) == LS_OK &&
+           scan_record(r, err) == LS_OK && r->status == LS_OK && r->taken == r->layout->n;
 }
 
 /*
- * One record more: by the stage if nothing is wrong with it, else the general way, which
- * begins where this one did.
+ * Adds one record through the stage if nothing is wrong with it, else by add_next() from
+ * the same position.
  */
-static ls_status add_record(struct csv_reader *r, lsi_rows *rows, int64_t *got,
+static ls_status add_record(struct csv_reader *r, lsi_batch_rows *rows, int64_t *got,
                             ls_error *err)
 {
     lsi_stream *s = stream_of(r);
@@ -427,9 +429,9 @@ static ls_status add_record(struct csv_reader *r, lsi_rows *rows, int64_t *got,
     return LS_OK;
 }
 
-/* The stage is empty before and after, so a position never lies in it. */
-static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
-                      ls_error *err)
+/* The stage is empty before and after the call, so it is no part of a saved state. */
+static ls_status fill_csv(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
+                          int64_t *got, ls_error *err)
 {
     struct csv_reader *r = (struct csv_reader *)it;
     ls_status st = LS_OK;
@@ -450,7 +452,7 @@ static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *g
     return st;
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_csv(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
     const ls_status st = lsi_file_iterate(d, out, err);
 
@@ -459,7 +461,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 
         r->general = r->base.base.ops;
         r->ops = *r->general;
-        r->ops.fill = fill;
+        r->ops.fill = fill_csv;
         r->base.base.ops = &r->ops;
     }
     return st;
@@ -467,7 +469,7 @@ static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 
 /* ---- the format ---- */
 
-static ls_status begin(lsi_file_reader *base, bool *again, ls_error *err)
+static ls_status begin_csv(lsi_file_reader *base, bool *again, ls_error *err)
 {
     struct csv_reader *r = (struct csv_reader *)base;
     ls_status st;
@@ -477,7 +479,7 @@ static ls_status begin(lsi_file_reader *base, bool *again, ls_error *err)
     if (!r->layout->header) {
         return LS_OK;
     }
-    st = scan(r, err);
+    st = scan_record(r, err);
     if (st == LS_OUT_OF_RANGE) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
                         "%s is empty: it has no header to pass over", base->node->path);
@@ -489,7 +491,7 @@ static ls_status begin(lsi_file_reader *base, bool *again, ls_error *err)
     return st;
 }
 
-static void end(lsi_file_reader *base)
+static void end_csv(lsi_file_reader *base)
 {
     struct csv_reader *r = (struct csv_reader *)base;
 
@@ -501,18 +503,18 @@ static void end(lsi_file_reader *base)
     }
 }
 
-static void destroy(ls_dataset *d)
+static void destroy_csv(ls_dataset *d)
 {
     lsi_csv_layout_release(((struct csv_node *)d)->layout);
     lsi_file_destroy(d);
 }
 
 static const lsi_file_format format = {
-    .node = {.kind = "csv", .iterate = iterate, .destroy = destroy},
-    .begin = begin,
-    .element = element,
+    .node = {.kind = "csv", .iterate = iterate_csv, .destroy = destroy_csv},
+    .begin = begin_csv,
+    .element = next_element,
     .reader_size = sizeof(struct csv_reader),
-    .end = end,
+    .end = end_csv,
 };
 
 ls_dataset *lsi_csv_node(ls_string path, lsi_compression compression, size_t piece,

@@ -1,9 +1,10 @@
+/* The layout of CSV records: its checks, defaults, and the conversion of fields. */
 #include "data/file/csv_layout.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-static ls_status bad(ls_error *err, ls_kind kind, const char *what, size_t column)
+static ls_status fail_column(ls_error *err, ls_kind kind, const char *what, size_t column)
 {
     return lsi_fail_kind(err, LS_INVALID_ARGUMENT, kind, "CSV column %zu: %s", column,
                          what);
@@ -29,7 +30,8 @@ static ls_status set_default(lsi_csv_field *f, const ls_csv_column *column, size
     f->optional = true;
     if (f->dtype == LS_STRING) {
         if (!ls_value_as_string(column->otherwise, &s)) {
-            return bad(err, LS_KIND_TYPE, "the default of a string is a string", i);
+            return fail_column(err, LS_KIND_TYPE, "the default of a string is a string",
+                               i);
         }
         f->string = ls_value_retain(column->otherwise);
         return LS_OK;
@@ -37,7 +39,8 @@ static ls_status set_default(lsi_csv_field *f, const ls_csv_column *column, size
     if (ls_value_as_int(column->otherwise, &f->integer)) {
         f->number = (double)f->integer;
         if (f->dtype == LS_I32 && (f->integer < INT32_MIN || f->integer > INT32_MAX)) {
-            return bad(err, LS_KIND_VALUE, "the default does not fit in int32", i);
+            return fail_column(err, LS_KIND_VALUE, "the default does not fit in int32",
+                               i);
         }
         return LS_OK;
     }
@@ -45,10 +48,11 @@ static ls_status set_default(lsi_csv_field *f, const ls_csv_column *column, size
         ls_value_as_float(column->otherwise, &f->number)) {
         return LS_OK;
     }
-    return bad(err, LS_KIND_TYPE, "the default is of another kind than the column", i);
+    return fail_column(err, LS_KIND_TYPE,
+                       "the default is of another kind than the column", i);
 }
 
-/* The columns to take or to leave, copied and checked. */
+/* Checks and copies the list of columns to select or to exclude. */
 static ls_status set_listed(lsi_csv_layout *l, const ls_csv_options *o, ls_error *err)
 {
     const int *list = o->nselect > 0 ? o->select : o->exclude;
@@ -193,7 +197,7 @@ static bool to_integer(const char *s, size_t len, int64_t lowest, int64_t highes
     for (; i < len; i++) {
         const int digit = s[i] - '0';
 
-        // Counted downwards: there is one number more below zero than above.
+        // Accumulated as a negative number: INT64_MIN has no positive counterpart.
         if (digit < 0 || digit > 9 || x < INT64_MIN / 10 || x * 10 < INT64_MIN + digit) {
             return false;
         }
@@ -207,7 +211,7 @@ static bool to_integer(const char *s, size_t len, int64_t lowest, int64_t highes
     return x >= lowest && x <= highest;
 }
 
-/* A short decimal: *m * 10^-*places, digits and at most one point. */
+/* Digits with at most one point, few enough to be exact: *m * 10^-*places. */
 static bool short_decimal(const char *s, size_t len, int64_t *m, int *places)
 {
     bool point = false;

@@ -1,11 +1,11 @@
-/* What the records of a CSV file hold (file_csv_layout.c), for their reader. */
+/* The columns of CSV records: their dtypes, defaults and selection (csv_layout.c). */
 #ifndef LSI_CSV_LAYOUT_H
 #define LSI_CSV_LAYOUT_H
 #include "data/file/file_node.h"
 
 #include <locale.h>
 
-/* A column; without a default it is required. */
+/* A column; without a default, fields must not be empty. */
 typedef struct lsi_csv_field {
     ls_dtype dtype;
     bool optional;
@@ -20,7 +20,7 @@ struct lsi_csv_layout {
     char delimiter;
     char *na;
     size_t na_len;
-    bool some; /* only the columns listed are taken; else all but those listed */
+    bool some; /* only the listed columns are read; else all but those */
     int *listed;
     size_t nlisted;
     size_t n;
@@ -28,12 +28,12 @@ struct lsi_csv_layout {
 };
 
 /*
- * A field's text as an element of its dtype, written to `to`. False: it is no number, or
- * an integer that is too large. `c` is the C locale: a program's own may have commas.
+ * Writes a field's text as an element of its dtype to `to`. False: not a number, or an
+ * integer that is too large. `c` is the C locale: the program's may use decimal commas.
  */
 bool lsi_csv_number(ls_dtype dtype, const char *text, size_t len, locale_t c, void *to);
 
-/* Nothing stands in the field: its column's default counts. */
+/* Whether the field is empty or marked as missing: the column's default is used. */
 bool lsi_csv_is_absent(const lsi_csv_layout *layout, ls_string text);
 
 /* The default of a column of numbers, as an element of its dtype. */

@@ -1,15 +1,16 @@
 /*
- * Some tens of records wait here as numbers and strings, then each column goes over in
- * one piece: no value is made of a record.
+ * Collects some tens of CSV records as numbers and strings and then appends each column
+ * to the rows at once: no value is made of a record.
  */
 #include "data/file/csv_stage.h"
 
 enum {
     MOST_ROWS = 64,
-    MOST_CELLS = 1 << 16, // fewer rows where there are many columns
+    MOST_CELLS = 1 << 16, // with many columns there is room for fewer rows
 };
 
-/* Room for the largest; a column's numbers stand close together in its cells. */
+/* Room for one element of any dtype; a column's elements are packed densely in its
+ * cells. */
 typedef union cell {
     ls_string string;
     int64_t integer;
@@ -19,8 +20,8 @@ typedef union cell {
 struct lsi_csv_stage {
     const lsi_csv_layout *layout;
     size_t rows, room;
-    bool strings;      // there is a column of them
-    lsi_buffer *owner; // of those that wait; retained, so that none moves
+    bool strings;      // a column has the dtype string
+    lsi_buffer *owner; // the buffer of all strings; retained, so that they do not move
     cell cells[];      // `room` of each column
 };
 
@@ -62,7 +63,7 @@ bool lsi_csv_stage_fits(const lsi_csv_stage *s, const lsi_buffer *buffer)
     return s->rows == 0 || (s->rows < s->room && (!s->strings || s->owner == buffer));
 }
 
-/* A default without bytes needs nobody who keeps them. */
+/* A default of no bytes needs no owner. */
 static bool defaults_to_nothing(const lsi_csv_field *f)
 {
     ls_string s;
@@ -70,7 +71,7 @@ static bool defaults_to_nothing(const lsi_csv_field *f)
     return f->optional && ls_value_as_string(f->string, &s) && s.len == 0;
 }
 
-/* Writes the field to its column; false: it cannot. */
+/* Writes a field to its column; false: as lsi_csv_stage_add(). */
 static bool add_field(const lsi_csv_stage *s, size_t i, ls_string text, locale_t c)
 {
     const lsi_csv_field *f = &s->layout->fields[i];
@@ -109,7 +110,7 @@ bool lsi_csv_stage_add(lsi_csv_stage *s, const uint8_t *bytes, const lsi_csv_spa
     return true;
 }
 
-ls_status lsi_csv_stage_hand_over(lsi_csv_stage *s, lsi_rows *rows, int64_t *got,
+ls_status lsi_csv_stage_hand_over(lsi_csv_stage *s, lsi_batch_rows *rows, int64_t *got,
                                   ls_error *err)
 {
     const ls_shape scalar = {0};
@@ -117,8 +118,8 @@ ls_status lsi_csv_stage_hand_over(lsi_csv_stage *s, lsi_rows *rows, int64_t *got
     ls_status st = LS_OK;
 
     for (size_t i = 0; n > 0 && i < s->layout->n && st == LS_OK; i++) {
-        st = lsi_rows_add_block(rows, i, s->layout->fields[i].dtype, &scalar,
-                                &s->cells[i * s->room], s->owner, n, err);
+        st = lsi_batch_rows_add_block(rows, i, s->layout->fields[i].dtype, &scalar,
+                                      &s->cells[i * s->room], s->owner, n, err);
     }
     *got += st == LS_OK ? n : 0;
     lsi_buffer_release(s->owner);

@@ -1,3 +1,4 @@
+/* CSV files: fields, quotes, defaults, selected columns, batches, and failures. */
 #include "data/file/csv_layout.h"
 #include "data/file/file_cases.h"
 
@@ -88,7 +89,7 @@ LST_TEST(wrong_quotes_spoil_one_record_only)
 
     lst_enter(&at);
     LST_CHECK(lst_gives(strings(&at, "a\"b,c\nd,e\n", 2), "!INVALID_ARGUMENT (d,e)"));
-    // The quote before b ends nothing: the field goes on to the one before the comma.
+    // The quote before b is a mistake; the field ends at the quote before the comma.
     LST_CHECK(
         lst_gives(strings(&at, "\"a\"b\nx\",c\nd,e\n", 2), "!INVALID_ARGUMENT (d,e)"));
     LST_CHECK(lst_gives(strings(&at, "a,b\n\"c,d\ne,f\n", 2), "(a,b) !INVALID_ARGUMENT"));
@@ -227,7 +228,7 @@ LST_TEST(headers_delimiters_and_absent_values_are_options)
     lst_leave(&at);
 }
 
-/* The next call's answer as text, for the whole of a dataset, which is released. */
+/* All elements of a dataset as text; it is released. */
 static lst_text all_of(ls_dataset *d)
 {
     lst_text text = {{0}, 0};
@@ -240,7 +241,7 @@ static lst_text all_of(ls_dataset *d)
     return text;
 }
 
-/* Batches are filled from the records' bytes, without the elements between them. */
+/* Batches are filled without making elements: the result is the same. */
 LST_TEST(rows_of_batches_are_the_elements_one_by_one)
 {
     static const char *const texts[] = {
@@ -287,7 +288,7 @@ static char *many_records(size_t n, size_t *len)
     return text;
 }
 
-/* More than are handed over at once, and strings of several pieces of the file. */
+/* More records than the stage holds, and strings of several buffers. */
 LST_TEST(long_batches_hold_every_record_once)
 {
     enum { RECORDS = 1000 };
@@ -325,7 +326,7 @@ LST_TEST(long_batches_hold_every_record_once)
     lst_leave(&at);
 }
 
-/* The first batch with the n-th allocation refused; false: there are not so many. */
+/* The first batch with the n-th allocation failing; false: there are fewer. */
 static bool read_without(const char *path, int64_t n)
 {
     const ls_csv_column columns[3] = {{LS_I64, NULL}, {LS_STRING, NULL}, {LS_F64, NULL}};

@@ -1,5 +1,6 @@
-/* Examples in map functions, and the transformation of datasets. */
-#include "data/file/example_parse.h"
+/* parse_example: as an operation for map functions, and as a transformation. */
+#include "data/file/example_parser.h"
+#include "data/input_threads.h"
 
 #include <inttypes.h>
 
@@ -8,21 +9,21 @@ static void release_value(void *v)
     ls_value_release(v);
 }
 
-static ls_value *parse(ls_context *c, ls_tensor *records, bool batched,
-                       const ls_feature *features, size_t n)
+static ls_value *parse_in_context(ls_context *c, ls_tensor *records, bool batched,
+                                  const ls_feature *features, size_t n)
 {
     ls_error err = LS_ERROR_INIT;
     ls_value *out = NULL;
-    lsi_parser p = {0};
+    lsi_example_parser p = {0};
     ls_status st;
 
     if (lsi_failed(c) || records == NULL) {
         return NULL;
     }
-    st = lsi_parser_init(&p, features, n, &err);
+    st = lsi_example_parser_init(&p, features, n, &err);
     if (st == LS_OK) {
-        st = lsi_parser_run(&p, records, batched, 0, &out, &err);
-        lsi_parser_clear(&p);
+        st = lsi_example_parser_run(&p, records, batched, 0, &out, &err);
+        lsi_example_parser_clear(&p);
     }
     if (st != LS_OK) {
         (void)lsi_context_error(c, &err);
@@ -34,20 +35,20 @@ static ls_value *parse(ls_context *c, ls_tensor *records, bool batched,
 ls_value *(ls_parse_single_example)(ls_context *c, ls_tensor *record,
                                     const ls_feature *features, size_t n)
 {
-    return parse(c, record, false, features, n);
+    return parse_in_context(c, record, false, features, n);
 }
 
 ls_value *(ls_parse_example)(ls_context *c, ls_tensor *records,
                              const ls_feature *features, size_t n)
 {
-    return parse(c, records, true, features, n);
+    return parse_in_context(c, records, true, features, n);
 }
 
 ls_tensor *(ls_example_feature)(ls_context *c, ls_tensor *record, const char *name,
                                 ls_dtype dtype, ls_shape shape)
 {
     const ls_feature feature = {.name = name, .dtype = dtype, .shape = shape};
-    const ls_value *v = parse(c, record, false, &feature, 1);
+    const ls_value *v = parse_in_context(c, record, false, &feature, 1);
 
     return v != NULL ? lsi_context_alias(c, ls_value_as_tensor(ls_value_child(v, 0)))
                      : NULL;
@@ -57,103 +58,78 @@ ls_tensor *(ls_example_feature)(ls_context *c, ls_tensor *record, const char *na
 
 struct parse_node {
     ls_dataset base;
-    lsi_parser parser;
+    lsi_example_parser parser;
     ls_feature *features; // names are copies, defaults are retained
     size_t n;
     int parallel;
 };
 
 struct parse_iterator {
-    lsi_iterator base;
-    lsi_iterator *input;
-    bool helped; // it uses the input's threads
+    lsi_unary_iterator unary;
+    bool helped; // it has called lsi_input_threads_use()
 };
 
-static void destroy(ls_dataset *d)
+static void destroy_parse(ls_dataset *d)
 {
     struct parse_node *node = (struct parse_node *)d;
 
-    lsi_parser_clear(&node->parser);
+    lsi_example_parser_clear(&node->parser);
     for (size_t i = 0; i < node->n; i++) {
-        lsi_free((char *)(uintptr_t)node->features[i].name); // a copy of our own
+        lsi_free((char *)(uintptr_t)node->features[i].name); // our copy
         ls_tensor_release(node->features[i].otherwise);
     }
     lsi_free(node->features);
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_parsed(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct parse_iterator *p = (struct parse_iterator *)it;
     const struct parse_node *node = (const struct parse_node *)it->dataset;
     const int parallel =
-        node->parallel == LS_AUTOTUNE ? lsi_input_threads() : node->parallel;
+        node->parallel == LS_AUTOTUNE ? lsi_input_threads_count() : node->parallel;
     ls_value *batch = NULL;
     ls_tensor *records;
-    ls_status st = lsi_iterator_next(p->input, &batch, err);
+    ls_status st = lsi_iterator_next(p->unary.input, &batch, err);
 
     if (st != LS_OK) {
         return st;
     }
     records = ls_value_as_tensor(batch);
     st = records != NULL
-             ? lsi_parser_run(&node->parser, records, true, parallel, out, err)
+             ? lsi_example_parser_run(&node->parser, records, true, parallel, out, err)
              : lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "examples are parsed out of a vector of strings, not of a %s",
+                        "examples are parsed from a vector of strings, not from a %s",
                         ls_value_kind_name(ls_value_kind_of(batch)));
     ls_value_release(batch);
     return st;
 }
 
-static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
-{
-    return lsi_iterator_skip(((struct parse_iterator *)it)->input, n, skipped, err);
-}
-
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
-{
-    return lsi_iterator_save(((struct parse_iterator *)it)->input, w, err);
-}
-
-static ls_status restore(lsi_iterator *it, lsi_reader *r, ls_error *err)
-{
-    return lsi_iterator_restore(((struct parse_iterator *)it)->input, r, err);
-}
-
 static void close_parse(lsi_iterator *it)
 {
-    lsi_iterator_close(((struct parse_iterator *)it)->input);
+    lsi_unary_iterator_close(it);
     if (((struct parse_iterator *)it)->helped) {
-        lsi_input_leave();
+        lsi_input_threads_leave();
     }
 }
 
-static ls_status iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_parse(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {.next = next,
-                                         .skip = skip,
-                                         .save = save,
-                                         .restore = restore,
+    static const lsi_iterator_ops ops = {.next = next_parsed,
+                                         .skip = lsi_unary_iterator_skip,
+                                         .save = lsi_unary_iterator_save,
+                                         .restore = lsi_unary_iterator_restore,
                                          .close = close_parse};
-    lsi_iterator *it = NULL;
-    ls_status st = lsi_iterator_new(&ops, sizeof(struct parse_iterator), d, &it, err);
+    const ls_status st =
+        lsi_unary_iterator_new(&ops, sizeof(struct parse_iterator), d, out, err);
 
-    if (st != LS_OK) {
-        return st;
+    if (st == LS_OK && ((const struct parse_node *)d)->parallel != 0) {
+        lsi_input_threads_use();
+        ((struct parse_iterator *)*out)->helped = true;
     }
-    if (((const struct parse_node *)d)->parallel != 0) {
-        lsi_input_use();
-        ((struct parse_iterator *)it)->helped = true;
-    }
-    st = lsi_dataset_iterate(d->inputs[0], &((struct parse_iterator *)it)->input, err);
-    if (st != LS_OK) {
-        lsi_iterator_close(it);
-        return st;
-    }
-    *out = it;
-    return LS_OK;
+    return st;
 }
 
-static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
+static ls_dataset *rebuild_parse(const ls_dataset *d, ls_dataset *const *inputs)
 {
     const struct parse_node *node = (const struct parse_node *)d;
 
@@ -162,11 +138,12 @@ static ls_dataset *rebuild(const ls_dataset *d, ls_dataset *const *inputs)
 }
 
 /* Takes copies of the features. */
-static ls_status keep(struct parse_node *node, const ls_feature *features, size_t n,
-                      ls_error *err)
+static ls_status keep_features(struct parse_node *node, const ls_feature *features,
+                               size_t n, ls_error *err)
 {
     if (n == 0 || features == NULL) {
-        return lsi_parser_init(&node->parser, features, n, err); // says what is missing
+        return lsi_example_parser_init(&node->parser, features, n,
+                                       err); // fails with the reason
     }
     node->features = lsi_alloc(n, sizeof *features);
     if (node->features == NULL) {
@@ -182,10 +159,10 @@ static ls_status keep(struct parse_node *node, const ls_feature *features, size_
             return lsi_fail_memory(err, "the name of a feature", 1);
         }
     }
-    return lsi_parser_init(&node->parser, node->features, n, err);
+    return lsi_example_parser_init(&node->parser, node->features, n, err);
 }
 
-/* The input must be batches of records; tells their size, -1: unknown. */
+/* The input must be batches of records; *rows: their size, -1: unknown. */
 static ls_status check_input(const ls_spec *s, int64_t *rows, ls_error *err)
 {
     char text[200];
@@ -210,9 +187,9 @@ ls_dataset *ls_dataset_parse_example(ls_dataset *d, const ls_feature *features, 
                                      int parallel)
 {
     static const lsi_dataset_ops ops = {.kind = "parse_example",
-                                        .iterate = iterate,
-                                        .rebuild = rebuild,
-                                        .destroy = destroy};
+                                        .iterate = iterate_parse,
+                                        .rebuild = rebuild_parse,
+                                        .destroy = destroy_parse};
     ls_error err = LS_ERROR_INIT;
     ls_dataset *made = lsi_dataset_new(&ops, sizeof(struct parse_node), &d, 1);
     struct parse_node *node = (struct parse_node *)made;
@@ -224,7 +201,7 @@ ls_dataset *ls_dataset_parse_example(ls_dataset *d, const ls_feature *features, 
     }
     node->parallel = parallel;
     made->cardinality = d->cardinality;
-    st = keep(node, features, n, &err);
+    st = keep_features(node, features, n, &err);
     if (st == LS_OK && parallel < LS_AUTOTUNE) {
         st = lsi_fail_kind(&err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                            "parse_example with %d threads cannot be: 0 or more, or "
@@ -235,7 +212,7 @@ ls_dataset *ls_dataset_parse_example(ls_dataset *d, const ls_feature *features, 
         st = check_input(d->spec, &rows, &err);
     }
     if (st == LS_OK) {
-        st = lsi_parser_spec(&node->parser, true, rows, &made->spec, &err);
+        st = lsi_example_parser_spec(&node->parser, true, rows, &made->spec, &err);
     }
     return st == LS_OK ? made : lsi_dataset_fail_with(made, &err);
 }

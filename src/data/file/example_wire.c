@@ -1,8 +1,9 @@
+/* Reading the protobuf messages Example, Features, Feature and its lists. */
 #include "data/file/example_wire.h"
 
 enum { VARINT = 0, FIXED64 = 1, SIZED = 2, FIXED32 = 5, VARINT_MOST = 10 };
 
-/* A field of a message: its number, and what it holds. */
+/* A field of a message: its number and its value. */
 struct field {
     uint32_t number;
     unsigned type;
@@ -17,7 +18,7 @@ static inline const uint8_t *read_varint(const uint8_t *p, const uint8_t *end,
 {
     uint64_t sum = 0;
 
-    if (p < end && *p < 0x80) { // nearly always
+    if (p < end && *p < 0x80) { // the usual case
         *x = *p;
         return p + 1;
     }
@@ -25,7 +26,7 @@ static inline const uint8_t *read_varint(const uint8_t *p, const uint8_t *end,
         if (p == end) {
             return NULL;
         }
-        sum |= (uint64_t)(*p & 0x7F) << shift; // the tenth byte keeps what fits
+        sum |= (uint64_t)(*p & 0x7F) << shift; // of the tenth byte only one bit fits
         if (*p++ < 0x80) {
             *x = sum;
             return p;
@@ -61,7 +62,7 @@ static const uint8_t *read_any_field(const uint8_t *p, const uint8_t *end,
         }
         f->len = (size_t)tag;
         break;
-    default: // groups: long gone from protobuf
+    default: // groups: not part of proto3
         return NULL;
     }
     if (f->len > (size_t)(end - p)) {
@@ -75,7 +76,7 @@ static const uint8_t *read_any_field(const uint8_t *p, const uint8_t *end,
 static inline const uint8_t *read_field(const uint8_t *p, const uint8_t *end,
                                         struct field *f)
 {
-    // Nearly all: something of less than 128 bytes in a field below 16.
+    // The usual case: a field number below 16 and a length below 128.
     if (end - p >= 2 && (p[0] & 0x87) == SIZED && p[0] >= 8 && p[1] < 0x80 &&
         p[1] <= end - p - 2) {
         f->number = p[0] >> 3;
@@ -87,35 +88,36 @@ static inline const uint8_t *read_field(const uint8_t *p, const uint8_t *end,
     return read_any_field(p, end, f);
 }
 
-/* A Feature: the kind that was set last counts. */
-static bool scan_feature(const struct field *value, lsi_list *list)
+/* Reads a Feature: if several lists are set, the last one is used. */
+static bool scan_feature(const struct field *value, lsi_feature_list *list)
 {
     const uint8_t *p = value->p, *end = p + value->len;
     struct field f;
 
-    *list = (lsi_list){NULL, 0, 0, LSI_LIST_NONE};
+    *list = (lsi_feature_list){NULL, 0, 0, LSI_FEATURE_LIST_NONE};
     while (p < end) {
         p = read_field(p, end, &f);
         if (p == NULL) {
             return false;
         }
-        if (f.type == SIZED && f.number >= LSI_LIST_BYTES && f.number <= LSI_LIST_INT64) {
-            *list = (lsi_list){f.p, f.len, 0, (lsi_list_kind)f.number};
+        if (f.type == SIZED && f.number >= LSI_FEATURE_LIST_BYTES &&
+            f.number <= LSI_FEATURE_LIST_INT64) {
+            *list = (lsi_feature_list){f.p, f.len, 0, (lsi_feature_list_kind)f.number};
         }
     }
     return true;
 }
 
-static int compare(const lsi_wanted *w, const uint8_t *key, size_t len)
+static int compare_name(const lsi_wanted_feature *w, const uint8_t *key, size_t len)
 {
     const int c = memcmp(w->name, key, LSI_MIN(w->len, len));
 
     return c != 0 ? c : (w->len > len) - (w->len < len);
 }
 
-/* Which of the wanted it is; tries the one after the last hit first. */
-static const lsi_wanted *look_up(const lsi_wanted *wanted, size_t n, size_t *guess,
-                                 const struct field *key)
+/* Finds a name among the wanted; tries the one after the last hit first. */
+static const lsi_wanted_feature *look_up(const lsi_wanted_feature *wanted, size_t n,
+                                         size_t *guess, const struct field *key)
 {
     size_t low = 0, high = n;
 
@@ -125,7 +127,7 @@ static const lsi_wanted *look_up(const lsi_wanted *wanted, size_t n, size_t *gue
     }
     while (low < high) {
         const size_t mid = low + (high - low) / 2;
-        const int c = compare(&wanted[mid], key->p, key->len);
+        const int c = compare_name(&wanted[mid], key->p, key->len);
 
         if (c == 0) {
             *guess = mid + 1;
@@ -140,15 +142,15 @@ static const lsi_wanted *look_up(const lsi_wanted *wanted, size_t n, size_t *gue
     return NULL;
 }
 
-/* An entry of the map; its Feature is looked into also if nobody wants it. */
-static bool scan_entry(const struct field *entry, const lsi_wanted *wanted, size_t n,
-                       size_t *guess, lsi_list *lists)
+/* Reads an entry of the map; its Feature is checked even if it is not wanted. */
+static bool scan_entry(const struct field *entry, const lsi_wanted_feature *wanted,
+                       size_t n, size_t *guess, lsi_feature_list *lists)
 {
     static const uint8_t nothing[1];
     const uint8_t *p = entry->p, *end = p + entry->len;
     struct field f, key = {0}, value = {0};
-    const lsi_wanted *w;
-    lsi_list list;
+    const lsi_wanted_feature *w;
+    lsi_feature_list list;
 
     key.p = value.p = nothing;
     while (p < end) {
@@ -173,8 +175,8 @@ static bool scan_entry(const struct field *entry, const lsi_wanted *wanted, size
     return true;
 }
 
-static bool scan_features(const struct field *features, const lsi_wanted *wanted,
-                          size_t n, lsi_list *lists)
+static bool scan_features(const struct field *features, const lsi_wanted_feature *wanted,
+                          size_t n, lsi_feature_list *lists)
 {
     const uint8_t *p = features->p, *end = p + features->len;
     size_t guess = 0;
@@ -190,8 +192,8 @@ static bool scan_features(const struct field *features, const lsi_wanted *wanted
     return true;
 }
 
-bool lsi_example_scan(const uint8_t *p, size_t len, const lsi_wanted *wanted, size_t n,
-                      lsi_list *lists)
+bool lsi_example_scan(const uint8_t *p, size_t len, const lsi_wanted_feature *wanted,
+                      size_t n, lsi_feature_list *lists)
 {
     const uint8_t *end = p + len;
     struct field f;
@@ -206,8 +208,9 @@ bool lsi_example_scan(const uint8_t *p, size_t len, const lsi_wanted *wanted, si
     return true;
 }
 
-/* Appends `len` bytes, those that do not print as '?', or "..." where they do not fit. */
-static void append(char *text, size_t size, size_t *at, const void *bytes, size_t len)
+/* Appends `len` bytes, unprintable ones as '?'; "..." if they do not fit. */
+static void append_text(char *text, size_t size, size_t *at, const void *bytes,
+                        size_t len)
 {
     const uint8_t *p = bytes;
 
@@ -235,8 +238,8 @@ static void append_names(const struct field *features, char *text, size_t size,
         if (entry.type == SIZED && entry.number == 1 &&
             read_field(entry.p, entry.p + entry.len, &key) != NULL && key.type == SIZED &&
             key.number == 1) {
-            append(text, size, at, ", ", *at > 0 ? 2 : 0);
-            append(text, size, at, key.p, *at < size ? key.len : 0);
+            append_text(text, size, at, ", ", *at > 0 ? 2 : 0);
+            append_text(text, size, at, key.p, *at < size ? key.len : 0);
         }
     }
 }
@@ -254,11 +257,11 @@ void lsi_example_names(const uint8_t *p, size_t len, char *text, size_t size)
         }
     }
     if (at == 0) {
-        append(text, size, &at, "none", 4);
+        append_text(text, size, &at, "none", 4);
     }
 }
 
-int64_t lsi_list_int64(const lsi_list *list, int64_t *to, size_t room)
+int64_t lsi_feature_list_int64(const lsi_feature_list *list, int64_t *to, size_t room)
 {
     const uint8_t *p = list->p, *end = p + list->len;
     size_t n = 0;
@@ -315,7 +318,7 @@ static size_t copy_floats(const struct field *f, float *to, size_t room)
     return n;
 }
 
-int64_t lsi_list_float(const lsi_list *list, float *to, size_t room)
+int64_t lsi_feature_list_float(const lsi_feature_list *list, float *to, size_t room)
 {
     const uint8_t *p = list->p, *end = p + list->len;
     size_t n = 0;
@@ -338,7 +341,7 @@ int64_t lsi_list_float(const lsi_list *list, float *to, size_t room)
     return (int64_t)n;
 }
 
-int64_t lsi_list_bytes(const lsi_list *list, ls_string *to, size_t room)
+int64_t lsi_feature_list_bytes(const lsi_feature_list *list, ls_string *to, size_t room)
 {
     const uint8_t *p = list->p, *end = p + list->len;
     size_t n = 0;

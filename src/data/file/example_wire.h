@@ -1,49 +1,50 @@
 /*
- * Reading tf.train.Examples: protobuf's wire format, by hand. Nothing is copied and
- * nothing allocated; every length is compared with what is there.
+ * Reading tf.train.Examples from protobuf's wire format. Nothing is copied or allocated;
+ * every length is compared with the number of bytes left.
  */
 #ifndef LSI_EXAMPLE_WIRE_H
 #define LSI_EXAMPLE_WIRE_H
 #include "base/base.h"
 #include "lockstep/tensor.h"
 
-typedef enum lsi_list_kind {
-    LSI_LIST_NONE, /* the feature is absent, or has no kind */
-    LSI_LIST_BYTES,
-    LSI_LIST_FLOAT,
-    LSI_LIST_INT64
-} lsi_list_kind;
+typedef enum lsi_feature_list_kind {
+    LSI_FEATURE_LIST_NONE, /* the feature is absent, or has no kind */
+    LSI_FEATURE_LIST_BYTES,
+    LSI_FEATURE_LIST_FLOAT,
+    LSI_FEATURE_LIST_INT64
+} lsi_feature_list_kind;
 
 /* The list of a feature's values, in the record's own bytes. */
-typedef struct lsi_list {
+typedef struct lsi_feature_list {
     const uint8_t *p;
     size_t len;
-    size_t count; /* of values, or of the place of the first among those of all rows */
-    lsi_list_kind kind;
-} lsi_list;
+    size_t count; /* of values; later an offset among those of all rows */
+    lsi_feature_list_kind kind;
+} lsi_feature_list;
 
-/* A name that is looked for. */
-typedef struct lsi_wanted {
+/* A feature to look for. */
+typedef struct lsi_wanted_feature {
     const char *name;
     size_t len;
     size_t index; /* of its list */
-} lsi_wanted;
+} lsi_wanted_feature;
 
 /*
- * Finds the lists of the wanted features (sorted by bytes), the last of each name; lists
- * of others are left as they are. False: the bytes are no Example.
+ * Finds the lists of the wanted features, which are sorted by name; of equal names in the
+ * record the last is used. Lists of absent features are not written to. False: the bytes
+ * are not an Example.
  */
-bool lsi_example_scan(const uint8_t *p, size_t len, const lsi_wanted *wanted, size_t n,
-                      lsi_list *lists);
+bool lsi_example_scan(const uint8_t *p, size_t len, const lsi_wanted_feature *wanted,
+                      size_t n, lsi_feature_list *lists);
 
-/* The names of the features there are, "a, b, c" or "none", cut to `size` bytes. */
+/* The names of the record's features, "a, b, c" or "none", cut to `size` bytes. */
 void lsi_example_names(const uint8_t *p, size_t len, char *text, size_t size);
 
 /*
- * Values of a list, at most `room` of them, at `to` (NULL: none); returns how many there
- * are, or -1: the bytes are no such list. Strings lie in the record.
+ * Writes the values of a list, at most `room`, to `to` (NULL: none); returns how many
+ * there are, or -1 if the bytes are not such a list. Strings point into the record.
  */
-int64_t lsi_list_int64(const lsi_list *list, int64_t *to, size_t room);
-int64_t lsi_list_float(const lsi_list *list, float *to, size_t room);
-int64_t lsi_list_bytes(const lsi_list *list, ls_string *to, size_t room);
+int64_t lsi_feature_list_int64(const lsi_feature_list *list, int64_t *to, size_t room);
+int64_t lsi_feature_list_float(const lsi_feature_list *list, float *to, size_t room);
+int64_t lsi_feature_list_bytes(const lsi_feature_list *list, ls_string *to, size_t room);
 #endif

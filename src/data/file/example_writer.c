@@ -1,4 +1,4 @@
-/* tf.train.Examples being put together: protobuf's wire format, written by hand. */
+/* Building tf.train.Examples and writing them in protobuf's wire format. */
 #include "base/hash.h"
 #include "data/file/stream.h"
 
@@ -11,15 +11,15 @@ enum { BYTES_LIST = 1, FLOAT_LIST, INT64_LIST, VARINT_MOST = 10 };
 struct feature {
     char *name;
     int kind;
-    uint8_t *list; // the list's message
+    uint8_t *list; // the serialized list
     size_t len;
 };
 
 struct ls_example {
     struct feature *features;
     size_t n, room;
-    size_t *table;  // by name: 1 + the number of a feature; 0: free
-    size_t slots;   // of it: a power of two, at least twice as many as features
+    size_t *table;  // by name: 1 + the index of a feature; 0: free
+    size_t slots;   // of the table: a power of two, at least twice the features
     uint8_t *bytes; // of the last serialization
     size_t size;
 };
@@ -45,7 +45,7 @@ static uint8_t *put_varint(uint8_t *p, uint64_t x)
     return p;
 }
 
-/* The start of a field that has a length. */
+/* Writes the tag and the length of a field. */
 static uint8_t *put_start(uint8_t *p, int field, size_t len)
 {
     *p++ = (uint8_t)(field << 3 | 2);
@@ -63,7 +63,7 @@ ls_status ls_example_create(ls_example **out, ls_error *err)
 
     if (out == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "an example needs a place for itself");
+                             "there is nowhere to put the example: `out` is NULL");
     }
     e = lsi_alloc(1, sizeof *e);
     if (e == NULL) {
@@ -100,8 +100,8 @@ void ls_example_release(ls_example *e)
     }
 }
 
-static ls_status check(const ls_example *e, const char *name, const void *values,
-                       size_t n, ls_error *err)
+static ls_status check_arguments(const ls_example *e, const char *name,
+                                 const void *values, size_t n, ls_error *err)
 {
     return e != NULL && name != NULL && (values != NULL || n == 0)
                ? LS_OK
@@ -111,7 +111,7 @@ static ls_status check(const ls_example *e, const char *name, const void *values
 }
 
 /* The place in the table of a feature of this name, or the free one where it belongs. */
-static size_t *find(const ls_example *e, const char *name)
+static size_t *find_place(const ls_example *e, const char *name)
 {
     const uint64_t hash = lsi_hash(LSI_HASH_INIT, name, strlen(name));
     size_t at = (size_t)(hash ^ hash >> 32) & (e->slots - 1);
@@ -121,16 +121,16 @@ static size_t *find(const ls_example *e, const char *name)
     return &e->table[at];
 }
 
-/* The table anew, from the order that the features are in now. */
+/* Rebuilds the table from the features. */
 static void index_features(ls_example *e)
 {
     memset(e->table, 0, e->slots * sizeof *e->table);
     for (size_t i = 0; i < e->n; i++) {
-        *find(e, e->features[i].name) = i + 1;
+        *find_place(e, e->features[i].name) = i + 1;
     }
 }
 
-static bool grow(ls_example *e)
+static bool grow_table(ls_example *e)
 {
     const size_t room = e->room == 0 ? 8 : 2 * e->room;
     size_t *table = lsi_alloc(2 * room, sizeof *table);
@@ -150,16 +150,16 @@ static bool grow(ls_example *e)
     return true;
 }
 
-/* A place for `name`, the old one or a new one. NULL: out of memory. */
+/* The feature of this name, or a new one. NULL: out of memory. */
 static struct feature *place_for(ls_example *e, const char *name)
 {
-    const size_t old = e->slots > 0 ? *find(e, name) : 0;
+    const size_t old = e->slots > 0 ? *find_place(e, name) : 0;
     char *copy;
 
     if (old > 0) {
         return &e->features[old - 1];
     }
-    if (e->n == e->room && !grow(e)) {
+    if (e->n == e->room && !grow_table(e)) {
         return NULL;
     }
     copy = lsi_strdup(name);
@@ -167,13 +167,13 @@ static struct feature *place_for(ls_example *e, const char *name)
         return NULL;
     }
     e->features[e->n] = (struct feature){copy, 0, NULL, 0};
-    *find(e, name) = ++e->n;
+    *find_place(e, name) = ++e->n;
     return &e->features[e->n - 1];
 }
 
 /* Takes over `list`, which may be NULL: out of memory. */
-static ls_status keep(ls_example *e, const char *name, int kind, uint8_t *list,
-                      size_t len, ls_error *err)
+static ls_status keep_feature(ls_example *e, const char *name, int kind, uint8_t *list,
+                              size_t len, ls_error *err)
 {
     struct feature *f = list != NULL ? place_for(e, name) : NULL;
 
@@ -195,7 +195,7 @@ ls_status ls_example_add_int64(ls_example *e, const char *name, const int64_t *v
 {
     uint8_t *list, *p;
     size_t packed = 0;
-    const ls_status st = check(e, name, values, n, err);
+    const ls_status st = check_arguments(e, name, values, n, err);
 
     if (st != LS_OK) {
         return st;
@@ -211,7 +211,7 @@ ls_status ls_example_add_int64(ls_example *e, const char *name, const int64_t *v
             p = put_varint(p, (uint64_t)values[i]);
         }
     }
-    return keep(e, name, INT64_LIST, list, (size_t)(p - list), err);
+    return keep_feature(e, name, INT64_LIST, list, (size_t)(p - list), err);
 }
 
 ls_status ls_example_add_float(ls_example *e, const char *name, const float *values,
@@ -219,7 +219,7 @@ ls_status ls_example_add_float(ls_example *e, const char *name, const float *val
 {
     uint8_t *list = NULL, *p;
     size_t packed;
-    const ls_status st = check(e, name, values, n, err);
+    const ls_status st = check_arguments(e, name, values, n, err);
 
     if (st != LS_OK) {
         return st;
@@ -237,7 +237,7 @@ ls_status ls_example_add_float(ls_example *e, const char *name, const float *val
             lsi_put_le32(p, bits);
         }
     }
-    return keep(e, name, FLOAT_LIST, list, (size_t)(p - list), err);
+    return keep_feature(e, name, FLOAT_LIST, list, (size_t)(p - list), err);
 }
 
 ls_status ls_example_add_bytes(ls_example *e, const char *name, const ls_string *values,
@@ -245,7 +245,7 @@ ls_status ls_example_add_bytes(ls_example *e, const char *name, const ls_string 
 {
     uint8_t *list, *p;
     size_t len = 0;
-    const ls_status st = check(e, name, values, n, err);
+    const ls_status st = check_arguments(e, name, values, n, err);
 
     if (st != LS_OK) {
         return st;
@@ -264,7 +264,7 @@ ls_status ls_example_add_bytes(ls_example *e, const char *name, const ls_string 
             p += values[i].len;
         }
     }
-    return keep(e, name, BYTES_LIST, list, len, err);
+    return keep_feature(e, name, BYTES_LIST, list, len, err);
 }
 
 static int by_name(const void *a, const void *b)
@@ -272,7 +272,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct feature *)a)->name, ((const struct feature *)b)->name);
 }
 
-/* Lengths of the messages around a list: Feature, and the map's entry. */
+/* The size of the map's entry around a list, with its Feature. */
 static size_t entry_size(const struct feature *f)
 {
     return field_size(strlen(f->name)) + field_size(field_size(f->len));

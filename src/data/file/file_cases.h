@@ -1,4 +1,4 @@
-/* What tests of files share: a folder of their own, and files out of hex. */
+/* Helpers of file tests: a temporary folder, files from hex, failing calls, saving. */
 #ifndef LST_FILE_CASES_H
 #define LST_FILE_CASES_H
 #include "data/data_test.h"
@@ -35,7 +35,7 @@ static inline void lst_leave(const lst_folder *at)
     LST_OK(lsi_file_remove(at->path, NULL));
 }
 
-/* The path of a file in the folder; the last four stay. */
+/* The path of a file in the folder; valid until the fourth call after it. */
 static inline const char *lst_path(lst_folder *at, const char *name)
 {
     char *path = at->names[at->turn++ % 4];
@@ -67,7 +67,7 @@ static inline unsigned lst_nibble(char c)
     return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
 }
 
-/* Bytes out of hex; "20*58." stands for 58 times 20. Returns how many. */
+/* Bytes from hex; "20*58." means 58 times the byte 20. Returns how many. */
 static inline size_t lst_unhex(const char *hex, uint8_t *to, size_t room)
 {
     size_t n = 0;
@@ -122,8 +122,8 @@ static inline bool lst_says(ls_dataset *d, int call, ls_status code, const char 
 }
 
 /*
- * For every k: what is left after k calls is the same after saving and restoring into a
- * fresh iterator. The dataset is released.
+ * For every k: after k calls, a new iterator with the saved state restored returns the
+ * same elements as the first one. The dataset is released.
  */
 static inline void lst_saves(ls_dataset *d, int calls)
 {
@@ -141,7 +141,7 @@ static inline void lst_saves(ls_dataset *d, int calls)
             ls_value_release(v);
         }
         v = NULL;
-        (void)!ls_iterator_next(b, &v, &err); // restoring discards this
+        (void)!ls_iterator_next(b, &v, &err); // a position that restoring replaces
         ls_value_release(v);
         LST_OK(ls_iterator_save(a, &state, &err));
         LST_OK(ls_iterator_restore(b, state, &err));

@@ -1,3 +1,4 @@
+/* The iterator of one file, the same for all formats: opening, reading, saving. */
 #include "data/file/file_node.h"
 
 #include <inttypes.h>
@@ -34,7 +35,7 @@ void lsi_file_destroy(ls_dataset *d)
     lsi_free(((lsi_file_node *)d)->path);
 }
 
-/* Opens the file when it is first needed, so that a missing one is told each time. */
+/* Opens the file when it is first needed; a missing file fails on every call. */
 static ls_status begin_file(lsi_file_reader *r, ls_error *err)
 {
     bool again = false;
@@ -51,17 +52,17 @@ static ls_status begin_file(lsi_file_reader *r, ls_error *err)
         return LS_OK;
     }
     st = r->format->begin != NULL ? r->format->begin(r, &again, err) : LS_OK;
-    again = again || st == LS_RESOURCE_EXHAUSTED; // which says nothing about the file
+    again = again || st == LS_RESOURCE_EXHAUSTED; // the file itself may be good
     r->begun = st == LS_OK || !again;
     if (st != LS_OK && again) {
-        lsi_stream_close(r->stream); // it may be another file by the next call
+        lsi_stream_close(r->stream); // the file may have changed by the next call
         r->stream = NULL;
     }
     return st;
 }
 
-/* After the end, and after bytes that cannot be trusted, there is nothing more. Out of
- * memory is neither: the next call tries the same record again. */
+/* Ends the file after its last record and after damaged bytes. After a failure for lack
+ * of memory the next call reads the same record again. */
 static void leave_after(lsi_file_reader *r, ls_status st)
 {
     if (st == LS_OK || st == LS_RESOURCE_EXHAUSTED) {
@@ -72,7 +73,7 @@ static void leave_after(lsi_file_reader *r, ls_status st)
     r->over = true;
 }
 
-static ls_status begin(lsi_file_reader *r, ls_error *err)
+static ls_status begin_reading(lsi_file_reader *r, ls_error *err)
 {
     if (r->over) {
         return LS_OUT_OF_RANGE;
@@ -91,9 +92,10 @@ static ls_status begin(lsi_file_reader *r, ls_error *err)
 }
 
 /* The next record of a format of strings, still unread in the stream. */
-static ls_status record(lsi_file_reader *r, ls_string *s, size_t *tail, ls_error *err)
+static ls_status peek_record(lsi_file_reader *r, ls_string *s, size_t *tail,
+                             ls_error *err)
 {
-    ls_status st = begin(r, err);
+    ls_status st = begin_reading(r, err);
 
     if (st != LS_OK) {
         return st;
@@ -104,8 +106,8 @@ static ls_status record(lsi_file_reader *r, ls_string *s, size_t *tail, ls_error
     return st;
 }
 
-/* Where the record ends, the next one begins. */
-static void pass(lsi_stream *s, const ls_string *record, size_t tail)
+/* Moves the stream to the end of a record. */
+static void pass_record(lsi_stream *s, const ls_string *record, size_t tail)
 {
     const uint8_t *end = (const uint8_t *)record->ptr + record->len + tail;
 
@@ -126,7 +128,7 @@ static ls_status string_value(ls_string s, lsi_buffer *owner, ls_value **out,
     return st;
 }
 
-static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
+static ls_status next_record(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     lsi_file_reader *r = (lsi_file_reader *)it;
     ls_string s;
@@ -134,7 +136,7 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
     ls_status st;
 
     if (r->format->element != NULL) {
-        st = begin(r, err);
+        st = begin_reading(r, err);
         if (st != LS_OK) {
             return st;
         }
@@ -144,25 +146,25 @@ static ls_status next(lsi_iterator *it, ls_value **out, ls_error *err)
         }
         return st;
     }
-    st = record(r, &s, &tail, err);
+    st = peek_record(r, &s, &tail, err);
     if (st == LS_OK) {
         st = string_value(s, r->stream->buffer, out, err);
     }
     if (st == LS_OK) {
-        pass(r->stream, &s, tail);
+        pass_record(r->stream, &s, tail);
     }
     return st;
 }
 
-static ls_status fill_values(lsi_file_reader *r, lsi_rows *rows, int64_t want,
+static ls_status fill_values(lsi_file_reader *r, lsi_batch_rows *rows, int64_t want,
                              int64_t *got, ls_error *err)
 {
     while (*got < want) {
         ls_value *v = NULL;
-        ls_status st = next(&r->base, &v, err);
+        ls_status st = next_record(&r->base, &v, err);
 
         if (st == LS_OK) {
-            st = lsi_rows_add(rows, v, err);
+            st = lsi_batch_rows_add(rows, v, err);
             ls_value_release(v);
         }
         if (st != LS_OK) {
@@ -173,21 +175,22 @@ static ls_status fill_values(lsi_file_reader *r, lsi_rows *rows, int64_t want,
     return LS_OK;
 }
 
-/* Strings of one buffer on their way to the rows, which take many at once faster. */
+/* Strings of one buffer, which are appended to the rows together: that is faster. */
 struct group {
-    ls_string strings[LSI_FILE_GROUP];
+    ls_string strings[LSI_FILE_RECORDS_AT_ONCE];
     size_t n;
-    lsi_buffer *owner; // retained, so that nothing moves in it
+    lsi_buffer *owner; // retained, so that its bytes do not move
 };
 
-static ls_status hand_over(struct group *g, lsi_rows *rows, int64_t *got, ls_error *err)
+static ls_status hand_over(struct group *g, lsi_batch_rows *rows, int64_t *got,
+                           ls_error *err)
 {
     const ls_shape scalar = {0};
     ls_status st = LS_OK;
 
     if (g->n > 0) {
-        st = lsi_rows_add_block(rows, 0, LS_STRING, &scalar, g->strings, g->owner,
-                                (int64_t)g->n, err);
+        st = lsi_batch_rows_add_block(rows, 0, LS_STRING, &scalar, g->strings, g->owner,
+                                      (int64_t)g->n, err);
     }
     if (st == LS_OK) {
         *got += (int64_t)g->n;
@@ -198,7 +201,7 @@ static ls_status hand_over(struct group *g, lsi_rows *rows, int64_t *got, ls_err
     return st;
 }
 
-static ls_status fill_strings(lsi_file_reader *r, lsi_rows *rows, int64_t want,
+static ls_status fill_strings(lsi_file_reader *r, lsi_batch_rows *rows, int64_t want,
                               int64_t *got, ls_error *err)
 {
     struct group g;
@@ -210,7 +213,7 @@ static ls_status fill_strings(lsi_file_reader *r, lsi_rows *rows, int64_t want,
         ls_string s;
         size_t tail;
 
-        st = record(r, &s, &tail, err);
+        st = peek_record(r, &s, &tail, err);
         if (st != LS_OK) {
             break;
         }
@@ -220,13 +223,13 @@ static ls_status fill_strings(lsi_file_reader *r, lsi_rows *rows, int64_t want,
         }
         if (full == LS_OK) {
             g.strings[g.n++] = s;
-            pass(r->stream, &s, tail);
+            pass_record(r->stream, &s, tail);
         }
     }
     if (full == LS_OK) {
         ls_error why = LS_ERROR_INIT;
 
-        full = hand_over(&g, rows, got, &why); // a failure of the file goes first
+        full = hand_over(&g, rows, got, &why); // a failure of the file is returned first
         if (full != LS_OK && st == LS_OK) {
             return lsi_fail_again(err, &why);
         }
@@ -235,55 +238,57 @@ static ls_status fill_strings(lsi_file_reader *r, lsi_rows *rows, int64_t want,
     return st != LS_OK ? st : full;
 }
 
-/* The next record by itself: where a buffer ends, and where something is wrong. */
-static ls_status fill_record(lsi_file_reader *r, lsi_rows *rows, int64_t *got,
+/* Adds one record by record(): at the end of a buffer, and to get the failure. */
+static ls_status fill_record(lsi_file_reader *r, lsi_batch_rows *rows, int64_t *got,
                              ls_error *err)
 {
     ls_string s;
     size_t tail;
-    ls_status st = record(r, &s, &tail, err);
+    ls_status st = peek_record(r, &s, &tail, err);
 
     if (st == LS_OK) {
-        st = lsi_rows_add_string(rows, s, r->stream->buffer, err);
+        st = lsi_batch_rows_add_string(rows, s, r->stream->buffer, err);
     }
     if (st == LS_OK) {
-        pass(r->stream, &s, tail);
+        pass_record(r->stream, &s, tail);
         ++*got;
     }
     return st;
 }
 
-static ls_status fill_records(lsi_file_reader *r, lsi_rows *rows, int64_t want,
+static ls_status fill_records(lsi_file_reader *r, lsi_batch_rows *rows, int64_t want,
                               int64_t *got, ls_error *err)
 {
     const ls_shape scalar = {0};
-    lsi_store *store = lsi_rows_store(rows);
+    lsi_string_pool *pool = lsi_batch_rows_pool(rows);
     ls_status st = LS_OK;
 
     while (st == LS_OK && *got < want) {
-        const size_t most = (size_t)LSI_MIN(want - *got, (int64_t)LSI_FILE_GROUP);
-        ls_string strings[LSI_FILE_GROUP];
+        const size_t most =
+            (size_t)LSI_MIN(want - *got, (int64_t)LSI_FILE_RECORDS_AT_ONCE);
+        ls_string strings[LSI_FILE_RECORDS_AT_ONCE];
         size_t n = 0;
 
-        st = begin(r, err);
+        st = begin_reading(r, err);
         if (st != LS_OK) {
             return st;
         }
-        n = r->format->records(r, most, store, strings);
+        n = r->format->records(r, most, pool, strings);
         if (n == 0) {
             st = fill_record(r, rows, got, err);
         } else {
-            st = store != NULL ? lsi_rows_add_kept(rows, strings, n, err)
-                               : lsi_rows_add_block(rows, 0, LS_STRING, &scalar, strings,
-                                                    r->stream->buffer, (int64_t)n, err);
+            st = pool != NULL
+                     ? lsi_batch_rows_add_pooled(rows, strings, n, err)
+                     : lsi_batch_rows_add_block(rows, 0, LS_STRING, &scalar, strings,
+                                                r->stream->buffer, (int64_t)n, err);
             *got += st == LS_OK ? (int64_t)n : 0;
         }
     }
     return st;
 }
 
-static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *got,
-                      ls_error *err)
+static ls_status fill_from_file(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
+                                int64_t *got, ls_error *err)
 {
     lsi_file_reader *r = (lsi_file_reader *)it;
 
@@ -295,13 +300,13 @@ static ls_status fill(lsi_iterator *it, lsi_rows *rows, int64_t want, int64_t *g
                                       : fill_strings(r, rows, want, got, err);
 }
 
-/* One record less, by the format's own short way if it has one. */
-static ls_status pass_one(lsi_file_reader *r, ls_error *err)
+/* Passes over a record, by the format's pass() if it has one. */
+static ls_status pass_one_record(lsi_file_reader *r, ls_error *err)
 {
     ls_status st;
 
     if (r->format->pass != NULL) {
-        st = begin(r, err);
+        st = begin_reading(r, err);
         if (st == LS_OK) {
             st = r->format->pass(r, err);
             leave_after(r, st);
@@ -311,7 +316,7 @@ static ls_status pass_one(lsi_file_reader *r, ls_error *err)
     if (r->format->element != NULL) {
         ls_value *v = NULL;
 
-        st = next(&r->base, &v, err);
+        st = next_record(&r->base, &v, err);
         ls_value_release(v);
         return st;
     }
@@ -319,19 +324,20 @@ static ls_status pass_one(lsi_file_reader *r, ls_error *err)
         ls_string s;
         size_t tail;
 
-        st = record(r, &s, &tail, err);
+        st = peek_record(r, &s, &tail, err);
         if (st == LS_OK) {
-            pass(r->stream, &s, tail);
+            pass_record(r->stream, &s, tail);
         }
         return st;
     }
 }
 
-static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *err)
+static ls_status skip_records(lsi_iterator *it, int64_t n, int64_t *skipped,
+                              ls_error *err)
 {
     *skipped = 0;
     while (*skipped < n) {
-        const ls_status st = pass_one((lsi_file_reader *)it, err);
+        const ls_status st = pass_one_record((lsi_file_reader *)it, err);
 
         if (st != LS_OK) {
             return st;
@@ -341,19 +347,19 @@ static ls_status skip(lsi_iterator *it, int64_t n, int64_t *skipped, ls_error *e
     return LS_OK;
 }
 
-/* The position is the decompressed offset; a file not begun has none. */
-static ls_status save(lsi_iterator *it, lsi_writer *w, ls_error *err)
+/* The position is the offset in the decompressed file, if that was begun. */
+static ls_status save_reader(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
 {
     const lsi_file_reader *r = (const lsi_file_reader *)it;
 
     (void)err;
-    lsi_write_u64(w, r->over ? 2 : r->begun);
-    lsi_write_u64(w, r->stream != NULL ? r->stream->offset : 0);
+    lsi_state_write_u64(w, r->over ? 2 : r->begun);
+    lsi_state_write_u64(w, r->stream != NULL ? r->stream->offset : 0);
     return LS_OK;
 }
 
-/* Opens the file where it was left; compressed files are read up to there. */
-static ls_status resume(lsi_file_reader *r, uint64_t offset, ls_error *err)
+/* Opens the file at an offset; a compressed one is decompressed up to there. */
+static ls_status resume_reading(lsi_file_reader *r, uint64_t offset, ls_error *err)
 {
     uint64_t passed = 0;
     ls_status st = lsi_stream_open(r->node->path, r->node->compression, r->node->piece,
@@ -373,14 +379,14 @@ static ls_status resume(lsi_file_reader *r, uint64_t offset, ls_error *err)
     return st;
 }
 
-static ls_status restore(lsi_iterator *it, lsi_reader *in, ls_error *err)
+static ls_status restore_reader(lsi_iterator *it, lsi_state_reader *in, ls_error *err)
 {
     lsi_file_reader *r = (lsi_file_reader *)it;
     uint64_t phase = 0, offset = 0;
-    ls_status st = lsi_read_u64(in, &phase, err);
+    ls_status st = lsi_state_read_u64(in, &phase, err);
 
     if (st == LS_OK) {
-        st = lsi_read_u64(in, &offset, err);
+        st = lsi_state_read_u64(in, &offset, err);
     }
     if (st == LS_OK && phase > 2) {
         st = lsi_fail(err, LS_DATA_LOSS, -1, "a saved position in %s is damaged",
@@ -393,7 +399,7 @@ static ls_status restore(lsi_iterator *it, lsi_reader *in, ls_error *err)
     r->stream = NULL;
     r->begun = false;
     r->over = phase == 2;
-    return phase == 1 ? resume(r, offset, err) : LS_OK;
+    return phase == 1 ? resume_reading(r, offset, err) : LS_OK;
 }
 
 static void close_reader(lsi_iterator *it)
@@ -408,11 +414,11 @@ static void close_reader(lsi_iterator *it)
 
 ls_status lsi_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
 {
-    static const lsi_iterator_ops ops = {.next = next,
-                                         .fill = fill,
-                                         .skip = skip,
-                                         .save = save,
-                                         .restore = restore,
+    static const lsi_iterator_ops ops = {.next = next_record,
+                                         .fill = fill_from_file,
+                                         .skip = skip_records,
+                                         .save = save_reader,
+                                         .restore = restore_reader,
                                          .close = close_reader};
     const lsi_file_format *format = (const lsi_file_format *)d->ops; // `node` is first
     const size_t size =

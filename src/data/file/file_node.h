@@ -1,6 +1,6 @@
 /*
- * Readers of one file. A format says how one record is cut out of the stream; opening,
- * saving, filling and ending are the same for all.
+ * Datasets of one file. A format says how one record is read from the stream; opening,
+ * saving, filling rows and the end are the same for all formats.
  */
 #ifndef LSI_FILE_NODE_H
 #define LSI_FILE_NODE_H
@@ -9,41 +9,43 @@
 
 typedef struct lsi_file_reader lsi_file_reader;
 
-enum { LSI_FILE_GROUP = 64 }; /* records that are cut out at once */
+enum { LSI_FILE_RECORDS_AT_ONCE = 64 }; /* records that a format reads at once */
 
 typedef struct lsi_file_format {
-    lsi_dataset_ops node; /* its kind is what sharding goes by */
+    lsi_dataset_ops node; /* its kind is the name that sharding knows it by */
 
-    /* Optional: after the stream was opened at its beginning (headers, sizes). A failure
-     * with `again` set comes back on every call, else the file goes on behind it. */
+    /* Optional: called after the stream was opened, to read a header or check sizes. A
+     * failure with *again set is repeated by every call; after another one the next call
+     * reads on. */
     ls_status (*begin)(lsi_file_reader *r, bool *again, ls_error *err);
 
     /*
-     * Formats of strings: the next record, in place; the reader passes over it and over
-     * `tail` bytes behind it. LS_OUT_OF_RANGE: the end. After another failure the file is
-     * given up.
+     * Formats of strings: the next record, in the stream's buffer; the caller passes over
+     * it and over `tail` bytes after it. LS_OUT_OF_RANGE: the end. After another failure
+     * the file has ended.
      */
     ls_status (*record)(lsi_file_reader *r, ls_string *out, size_t *tail, ls_error *err);
 
     /*
-     * Optional, faster: up to `most` records (at most LSI_FILE_GROUP) that are there as a
-     * whole and are good; passes over them. They stay in place, or are copied to `store`
-     * if there is one. 0: record() gets more, or tells what is wrong.
+     * Optional, faster: up to `most` records (at most LSI_FILE_RECORDS_AT_ONCE) that are
+     * there as a whole and are good; passes over them. They stay in place, or are copied
+     * to `pool` if there is one. 0: record() gets more, or tells what is wrong.
      */
-    size_t (*records)(lsi_file_reader *r, size_t most, lsi_store *store, ls_string *out);
+    size_t (*records)(lsi_file_reader *r, size_t most, lsi_string_pool *pool,
+                      ls_string *out);
 
-    /* Other formats: the next element. The file goes on after failures but DATA_LOSS. */
+    /* Other formats: the next element. After LS_DATA_LOSS the file has ended. */
     ls_status (*element)(lsi_file_reader *r, ls_value **out, ls_error *err);
 
     /* Optional: passes over one record. */
     ls_status (*pass)(lsi_file_reader *r, ls_error *err);
 
-    /* A format's reader may have more fields behind lsi_file_reader, zeroed. */
-    size_t reader_size; /* 0: it has none */
+    /* A format's reader struct may have more members after lsi_file_reader, zeroed. */
+    size_t reader_size; /* 0: that of lsi_file_reader */
     void (*end)(lsi_file_reader *r);
 } lsi_file_format;
 
-/* The node of a format; what it adds stands behind. */
+/* The node of a format; its own members follow. */
 typedef struct lsi_file_node {
     ls_dataset base;
     char *path;
@@ -55,9 +57,9 @@ struct lsi_file_reader {
     lsi_iterator base;
     const lsi_file_format *format;
     const lsi_file_node *node;
-    lsi_stream *stream; /* NULL: not open now */
+    lsi_stream *stream; /* NULL: not open */
     bool begun;         /* the beginning of the file was read */
-    bool over;          /* the end was reached, or the file was given up */
+    bool over;          /* the file has ended */
 };
 
 /* A node of `size` bytes over one file; `spec` is retained. NULL: out of memory. */
@@ -76,7 +78,7 @@ ls_dataset *lsi_textline_node(ls_string path, lsi_compression compression, size_
 ls_dataset *lsi_fixed_node(ls_string path, lsi_compression compression, size_t piece,
                            ls_spec *spec, const size_t sizes[3]);
 
-/* What a CSV file holds, refcounted: the nodes of its files share it. */
+/* The columns of CSV files, refcounted: the nodes of all files share it. */
 typedef struct lsi_csv_layout lsi_csv_layout;
 ls_status lsi_csv_layout_create(const ls_csv_column *columns, size_t n,
                                 const ls_csv_options *opts, lsi_csv_layout **out,

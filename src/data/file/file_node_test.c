@@ -1,3 +1,4 @@
+/* Datasets of lines, fixed-length records and TFRecords; list_files; streams. */
 #include "data/file/file_cases.h"
 #include "data/file/file_node.h"
 
@@ -34,7 +35,7 @@ LST_TEST(D93_lines_end_at_newlines_and_lose_every_return)
     LST_CHECK(lst_gives(ls_dataset_text_files(ONE(t), 1, NULL), "a b  cd"));
     t = lst_text_file(&at, "u", "one\n");
     LST_CHECK(lst_gives(ls_dataset_text_files(ONE(t), 1, NULL), "one"));
-    t = lst_text_file(&at, "v", "x\n\r\r"); // a last line of returns alone is empty
+    t = lst_text_file(&at, "v", "x\n\r\r"); // a last line of \r only is no line
     LST_CHECK(lst_gives(ls_dataset_text_files(ONE(t), 1, NULL), "x"));
     t = lst_text_file(&at, "w", "");
     LST_CHECK(lst_gives(ls_dataset_text_files(ONE(t), 1, NULL), ""));
@@ -82,7 +83,7 @@ LST_TEST(D93_records_of_a_fixed_length_lie_between_header_and_footer)
     LST_CHECK(lst_says(ls_dataset_fixed_files(ONE(f), 1, 4, 6, 6, NULL), 0,
                        LS_INVALID_ARGUMENT, "f.bin has 6 bytes", "records of 4"));
     LST_CHECK(lst_says(ls_dataset_fixed_files(ONE(f), 1, 4, 6, 6, NULL), 5,
-                       LS_INVALID_ARGUMENT, "f.bin", "4")); // told again and again
+                       LS_INVALID_ARGUMENT, "f.bin", "4")); // on every call
     LST_CHECK(lst_says(ls_dataset_fixed_files(ONE(f), 1, 4, 12, 12, NULL), 0,
                        LS_INVALID_ARGUMENT, "f.bin has 18 bytes", "12"));
     LST_CHECK(lst_says(ls_dataset_fixed_files(ONE(f), 1, 0, 6, 6, NULL), 0,
@@ -132,7 +133,7 @@ LST_TEST(D101_what_is_cut_or_flipped_is_data_loss_and_the_next_file_follows)
     a = lst_file(&at, "a", bytes, len);
     LST_CHECK(lst_says(records(a), 1, LS_DATA_LOSS, "byte 21", "length"));
     a = lst_text_file(&at, "a", "this is no TFRecord file");
-    LST_CHECK(lst_says(records(a), 0, LS_DATA_LOSS, "no TFRecord", "byte 0"));
+    LST_CHECK(lst_says(records(a), 0, LS_DATA_LOSS, "not a TFRecord", "byte 0"));
     lst_leave(&at);
 }
 
@@ -218,7 +219,7 @@ LST_TEST(members_follow_each_other_and_what_stops_is_read_as_far_as_it_goes)
     add_member(a, "three\nfour\n");
     LST_CHECK(lst_gives(ls_dataset_text_files(ONE(a), 1, &gzip), "one two three four"));
     LST_OK(lsi_file_read(a, 1 << 20, &data, &len, NULL));
-    for (size_t cut = 0; cut < len; cut++) { // never a failure, never too much
+    for (size_t cut = 0; cut < len; cut++) { // no failure, and no more than there was
         const char *b = lst_file(&at, "b", data, cut);
         ls_dataset *d = ls_dataset_text_files(ONE(b), 1, &gzip);
         lst_text t = {{0}, 0};
@@ -442,24 +443,10 @@ static const char *alloc_path;
 static ls_status read_all(ls_error *err)
 {
     ls_dataset *d = ls_dataset_tfrecord_files(ONE(alloc_path), 1, NULL);
-    ls_iterator *it = NULL;
-    ls_value *v = NULL;
-    ls_status st;
 
     d = ls_dataset_batch(d, 2);
-    if (d == NULL) {
-        return lsi_fail_memory(err, "a dataset", 1); // what iterating NULL would say
-    }
-    st = ls_dataset_iterate(d, &it, err);
-    while (st == LS_OK) {
-        st = ls_iterator_next(it, &v, err);
-        if (st == LS_OK) {
-            ls_value_release(v);
-        }
-    }
-    ls_iterator_release(it);
-    ls_dataset_release(d);
-    return st == LS_OUT_OF_RANGE ? LS_OK : st;
+    return d != NULL ? lst_read(d, INT_MAX, err)
+                     : lsi_fail_memory(err, "a dataset", 1); // as iterating NULL fails
 }
 
 LST_TEST(every_allocation_of_a_reader_may_fail)
@@ -482,12 +469,13 @@ LST_TEST(a_long_line_is_read_in_steps_that_double)
 
     memset(line, 'x', LENGTH);
     lst_enter(&at);
-    LST_OK(lsi_stream_open(lst_file(&at, "long", line, LENGTH), LSI_PLAIN, 0, &s, NULL));
-    for (; !s->ended; steps++) { // as who looks for the end of a line does it
+    LST_OK(lsi_stream_open(lst_file(&at, "long", line, LENGTH), LSI_COMPRESSION_NONE, 0,
+                           &s, NULL));
+    for (; !s->ended; steps++) { // as a search for the end of a line does
         LST_OK(lsi_stream_want(s, s->have + 1, NULL));
     }
     LST_CHECK(s->have == LENGTH && memcmp(s->bytes, line, LENGTH) == 0);
-    LST_CHECK(steps < 20); // a page at a time it would be a thousand
+    LST_CHECK(steps < 20); // page by page there would be a thousand
     lsi_stream_close(s);
     lsi_free(line);
     lst_leave(&at);
@@ -505,7 +493,7 @@ LST_TEST(a_small_file_has_a_small_buffer)
         const char *path = lst_file(&at, "small", bytes, sizes[i]);
         lsi_stream *s = NULL;
 
-        LST_OK(lsi_stream_open(path, LSI_PLAIN, 0, &s, NULL));
+        LST_OK(lsi_stream_open(path, LSI_COMPRESSION_NONE, 0, &s, NULL));
         LST_OK(lsi_stream_want(s, SIZE_MAX, NULL));
         LST_CHECK(s->have == sizes[i] && s->ended);
         LST_CHECK(s->buffer->bytes <= sizes[i] + 4096);

@@ -1,6 +1,7 @@
 /*
- * Records of a fixed length between a header and a footer. The length of a plain file is
- * checked before its first record, that of a compressed one only where it ends.
+ * The format of records of a fixed length between a header and a footer. The size of an
+ * uncompressed file is checked before its first record, that of a compressed one at its
+ * end.
  */
 #include "data/file/file_node.h"
 
@@ -34,7 +35,7 @@ static ls_status wrong_size(const lsi_file_reader *r, uint64_t size, ls_status c
                     n->record);
 }
 
-static ls_status begin(lsi_file_reader *r, bool *again, ls_error *err)
+static ls_status begin_fixed(lsi_file_reader *r, bool *again, ls_error *err)
 {
     const struct fixed_node *n = node_of(r);
     const uint64_t ends = n->header + n->footer;
@@ -53,7 +54,8 @@ static ls_status begin(lsi_file_reader *r, bool *again, ls_error *err)
     return st;
 }
 
-static ls_status record(lsi_file_reader *r, ls_string *out, size_t *tail, ls_error *err)
+static ls_status fixed_record(lsi_file_reader *r, ls_string *out, size_t *tail,
+                              ls_error *err)
 {
     const struct fixed_node *n = node_of(r);
     lsi_stream *s = r->stream;
@@ -72,7 +74,7 @@ static ls_status record(lsi_file_reader *r, ls_string *out, size_t *tail, ls_err
                                 : wrong_size(r, s->offset + s->have, LS_DATA_LOSS, err);
 }
 
-static ls_status pass(lsi_file_reader *r, ls_error *err)
+static ls_status pass_fixed(lsi_file_reader *r, ls_error *err)
 {
     const struct fixed_node *n = node_of(r);
     lsi_stream *s = r->stream;
@@ -81,7 +83,7 @@ static ls_status pass(lsi_file_reader *r, ls_error *err)
     size_t tail = 0;
 
     if (s->inflater != NULL || s->offset + n->record + n->footer > s->size) {
-        const ls_status st = record(r, &out, &tail, err);
+        const ls_status st = fixed_record(r, &out, &tail, err);
 
         if (st == LS_OK) {
             lsi_stream_pass(s, out.len);
@@ -93,9 +95,9 @@ static ls_status pass(lsi_file_reader *r, ls_error *err)
 
 static const lsi_file_format format = {
     .node = {.kind = "fixed", .iterate = lsi_file_iterate, .destroy = lsi_file_destroy},
-    .begin = begin,
-    .record = record,
-    .pass = pass,
+    .begin = begin_fixed,
+    .record = fixed_record,
+    .pass = pass_fixed,
 };
 
 ls_dataset *lsi_fixed_node(ls_string path, lsi_compression compression, size_t piece,
@@ -114,7 +116,7 @@ ls_dataset *lsi_fixed_node(ls_string path, lsi_compression compression, size_t p
             return lsi_dataset_fail(d, LS_INVALID_ARGUMENT, LS_KIND_OP,
                                     "records of %" PRIu64 " bytes, a header of %" PRIu64
                                     " and a footer of %" PRIu64
-                                    " cannot be: a record has at least one byte",
+                                    " are invalid: a record has at least one byte",
                                     n->record, n->header, n->footer);
         }
     }

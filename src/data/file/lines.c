@@ -1,7 +1,7 @@
-/* Lines of text: cut at \n; every \r is dropped, wherever it stands. */
+/* The format of text lines, which end with \n; every \r is removed, wherever it is. */
 #include "data/file/file_node.h"
 
-/* Drops every \r, in place: nobody else has seen these bytes yet. */
+/* Removes every \r in place: these bytes are not shared yet. */
 static size_t drop_returns(char *line, size_t len)
 {
     char *to = len > 0 ? memchr(line, '\r', len) : NULL;
@@ -16,7 +16,8 @@ static size_t drop_returns(char *line, size_t len)
     return (size_t)(to - line);
 }
 
-static ls_status record(lsi_file_reader *r, ls_string *out, size_t *tail, ls_error *err)
+static ls_status line_record(lsi_file_reader *r, ls_string *out, size_t *tail,
+                             ls_error *err)
 {
     lsi_stream *s = r->stream;
     const uint8_t *end = NULL;
@@ -42,7 +43,7 @@ static ls_status record(lsi_file_reader *r, ls_string *out, size_t *tail, ls_err
     out->len = drop_returns((char *)s->bytes, len);
     *tail = len - out->len + (end != NULL);
     if (end == NULL && out->len == 0) {
-        return LS_OUT_OF_RANGE; // also where only \r were left
+        return LS_OUT_OF_RANGE; // also if only \r were left
     }
     return LS_OK;
 }
@@ -51,7 +52,7 @@ static const lsi_file_format format = {
     .node = {.kind = "textline",
              .iterate = lsi_file_iterate,
              .destroy = lsi_file_destroy},
-    .record = record,
+    .record = line_record,
 };
 
 ls_dataset *lsi_textline_node(ls_string path, lsi_compression compression, size_t piece,

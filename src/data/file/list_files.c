@@ -1,4 +1,4 @@
-/* Files by patterns: all matches, sorted by their bytes; then shuffled, if asked. */
+/* list_files: all files that match patterns, sorted by bytes, optionally shuffled. */
 #include "data/data.h"
 
 #include <glob.h>
@@ -9,7 +9,7 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Adds what a pattern matches; nothing is no failure here. */
+/* Adds the files that a pattern matches, which may be none. */
 static ls_status add_matches(const char *pattern, bool more, glob_t *found, ls_error *err)
 {
     const int flags = GLOB_NOSORT | (more ? GLOB_APPEND : 0);
@@ -49,8 +49,8 @@ static ls_status names_value(char *const *names, size_t n, ls_value **out, ls_er
     return st;
 }
 
-static ls_status find(const char *const *patterns, size_t n, ls_value **out,
-                      size_t *count, ls_error *err)
+static ls_status find_files(const char *const *patterns, size_t n, ls_value **out,
+                            size_t *count, ls_error *err)
 {
     glob_t found = {0};
     ls_status st = LS_OK;
@@ -86,7 +86,7 @@ ls_dataset *ls_dataset_list_files(const char *const *patterns, size_t n, bool or
     ls_value *names = NULL;
     ls_dataset *d;
     size_t count = 0;
-    const ls_status st = find(patterns, n, &names, &count, &err);
+    const ls_status st = find_files(patterns, n, &names, &count, &err);
 
     if (st != LS_OK) {
         return lsi_dataset_failed(st, err.kind, "%s", err.message);

@@ -1,3 +1,4 @@
+/* Arrays in NumPy's .npy format: the header, and the elements as a tensor. */
 #include "data/file/npy.h"
 
 #include <inttypes.h>
@@ -6,11 +7,11 @@
 
 enum {
     MAGIC = 6,
-    HEADER_MOST = 1 << 20, // a header is some hundred bytes; beyond this it is none
+    HEADER_MOST = 1 << 20, // a header has some hundred bytes; more than this is damage
     TEXT_MOST = 60,        // of a header, in messages
 };
 
-/* What the header says. */
+/* The contents of the header. */
 struct array {
     char kind; // 'f', 'i', 'u', 'b', 'S', 'U'
     size_t size;
@@ -20,7 +21,7 @@ struct array {
     ls_dtype dtype;
 };
 
-static const char *member(const lsi_npy_source *src)
+static const char *member_name(const lsi_npy_source *src)
 {
     return src->name != NULL ? src->name : "the array";
 }
@@ -31,7 +32,7 @@ ls_status lsi_npy_read(lsi_npy_source *src, void *to, size_t len, ls_error *err)
         return lsi_fail(err, LS_DATA_LOSS, -1,
                         "%s: %s is cut off: %zu bytes should follow byte %" PRIu64
                         ", %" PRIu64 " are there",
-                        src->path, member(src), len, src->at, src->size - src->at);
+                        src->path, member_name(src), len, src->at, src->size - src->at);
     }
     if (src->file != NULL) {
         const ls_status st =
@@ -66,16 +67,16 @@ void lsi_swap_bytes(void *data, size_t count, size_t size)
 
 /* ---- the header: a Python dict as text ---- */
 
-static void blanks(const char **p)
+static void skip_blanks(const char **p)
 {
     while (**p == ' ' || **p == '\t' || **p == '\n' || **p == '\r') {
         ++*p;
     }
 }
 
-static bool eat(const char **p, char c)
+static bool eat_char(const char **p, char c)
 {
-    blanks(p);
+    skip_blanks(p);
     if (**p != c) {
         return false;
     }
@@ -84,12 +85,12 @@ static bool eat(const char **p, char c)
 }
 
 /* 'text' or "text", without escapes, into `to`. */
-static bool quoted(const char **p, char *to, size_t room)
+static bool read_quoted(const char **p, char *to, size_t room)
 {
     char quote;
     size_t n = 0;
 
-    blanks(p);
+    skip_blanks(p);
     quote = **p;
     if (quote != '\'' && quote != '"') {
         return false;
@@ -105,9 +106,9 @@ static bool quoted(const char **p, char *to, size_t room)
     return true;
 }
 
-static bool truth(const char **p, bool *out)
+static bool read_bool(const char **p, bool *out)
 {
-    blanks(p);
+    skip_blanks(p);
     if (strncmp(*p, "True", 4) == 0) {
         *out = true;
         *p += 4;
@@ -142,15 +143,15 @@ static bool size_of_axis(const char **p, int64_t *out)
 static bool shape_of(const char **p, ls_shape *shape)
 {
     shape->ndim = 0;
-    if (!eat(p, '(')) {
+    if (!eat_char(p, '(')) {
         return false;
     }
-    while (!eat(p, ')')) { // which passes over blanks, too
+    while (!eat_char(p, ')')) { // also skips blanks
         if (shape->ndim == LS_MAX_DIMS || !size_of_axis(p, &shape->dims[shape->ndim])) {
             return false;
         }
         shape->ndim++;
-        if (!eat(p, ',') && **p != ')') {
+        if (!eat_char(p, ',') && **p != ')') {
             return false;
         }
     }
@@ -203,21 +204,21 @@ static ls_status no_header(const lsi_npy_source *src, const char *what, const ch
                            ls_error *err)
 {
     return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "%s: %s: %s: %.*s", src->path,
-                    member(src), what, (int)TEXT_MOST, text);
+                    member_name(src), what, (int)TEXT_MOST, text);
 }
 
-static ls_status parse(const lsi_npy_source *src, const char *text, struct array *a,
-                       ls_error *err)
+static ls_status parse_header(const lsi_npy_source *src, const char *text,
+                              struct array *a, ls_error *err)
 {
     const char *p = text;
     char key[32], descr[64] = "";
     unsigned seen = 0;
-    bool good = eat(&p, '{');
+    bool good = eat_char(&p, '{');
 
-    while (good && !eat(&p, '}')) {
-        good = quoted(&p, key, sizeof key) && eat(&p, ':');
+    while (good && !eat_char(&p, '}')) {
+        good = read_quoted(&p, key, sizeof key) && eat_char(&p, ':');
         if (good && strcmp(key, "descr") == 0) {
-            if (!quoted(&p, descr, sizeof descr)) {
+            if (!read_quoted(&p, descr, sizeof descr)) {
                 return no_header(src,
                                  "arrays of records cannot be read, only of numbers "
                                  "and strings",
@@ -225,7 +226,7 @@ static ls_status parse(const lsi_npy_source *src, const char *text, struct array
             }
             seen |= 1;
         } else if (good && strcmp(key, "fortran_order") == 0) {
-            good = truth(&p, &a->fortran);
+            good = read_bool(&p, &a->fortran);
             seen |= 2;
         } else if (good && strcmp(key, "shape") == 0) {
             good = shape_of(&p, &a->shape);
@@ -233,7 +234,7 @@ static ls_status parse(const lsi_npy_source *src, const char *text, struct array
         } else {
             good = false;
         }
-        good = good && (eat(&p, ',') || *p == '}');
+        good = good && (eat_char(&p, ',') || *p == '}');
     }
     if (!good || seen != 7) {
         return no_header(src, "its header is not NumPy's", text, err);
@@ -260,12 +261,12 @@ static ls_status read_header(lsi_npy_source *src, struct array *a, ls_error *err
     if (memcmp(start, "\x93NUMPY", MAGIC) != 0) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
                         "%s: %s does not begin like a NumPy array", src->path,
-                        member(src));
+                        member_name(src));
     }
     if (start[6] < 1 || start[6] > 3) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
                         "%s: %s is of version %d.%d; 1.0, 2.0 and 3.0 can be read",
-                        src->path, member(src), start[6], start[7]);
+                        src->path, member_name(src), start[6], start[7]);
     }
     len = lsi_le16(start + 8);
     if (start[6] > 1) {
@@ -278,7 +279,7 @@ static ls_status read_header(lsi_npy_source *src, struct array *a, ls_error *err
     if (len > HEADER_MOST) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
                         "%s: %s has a header of %" PRIu32 " bytes: it is damaged",
-                        src->path, member(src), len);
+                        src->path, member_name(src), len);
     }
     text = lsi_alloc((size_t)len + 1, 1);
     if (text == NULL) {
@@ -286,7 +287,7 @@ static ls_status read_header(lsi_npy_source *src, struct array *a, ls_error *err
     }
     st = lsi_npy_read(src, text, len, err);
     if (st == LS_OK) {
-        st = parse(src, text, a, err);
+        st = parse_header(src, text, a, err);
     }
     lsi_free(text);
     return st;
@@ -295,8 +296,8 @@ static ls_status read_header(lsi_npy_source *src, struct array *a, ls_error *err
 /* ---- the elements ---- */
 
 /* Column-major elements at `from` into row-major ones at `to`. */
-static void transpose(const ls_shape *shape, size_t size, const uint8_t *from,
-                      uint8_t *to)
+static void transpose_array(const ls_shape *shape, size_t size, const uint8_t *from,
+                            uint8_t *to)
 {
     int64_t at[LS_MAX_DIMS] = {0};
     size_t step[LS_MAX_DIMS] = {0}, offset = 0;
@@ -320,7 +321,7 @@ static void transpose(const ls_shape *shape, size_t size, const uint8_t *from,
     }
 }
 
-/* A code point as UTF-8; what is none becomes U+FFFD. */
+/* A code point as UTF-8; an invalid one becomes U+FFFD. */
 static size_t put_utf8(char *to, uint32_t c)
 {
     if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) {
@@ -375,8 +376,8 @@ static ls_string string_of(uint8_t *p, const struct array *a)
     return (ls_string){(const char *)p, n};
 }
 
-static ls_status strings(uint8_t *data, const struct array *a, size_t count,
-                         ls_tensor **out, ls_error *err)
+static ls_status tensor_of_strings(uint8_t *data, const struct array *a, size_t count,
+                                   ls_tensor **out, ls_error *err)
 {
     ls_string *list = lsi_alloc(count + 1, sizeof *list);
     ls_status st;
@@ -392,9 +393,9 @@ static ls_status strings(uint8_t *data, const struct array *a, size_t count,
     return st;
 }
 
-/* Elements that do not lie in the file as they lie in memory. */
-static ls_status rearranged(lsi_npy_source *src, const struct array *a, size_t count,
-                            ls_tensor *t, ls_tensor **out, ls_error *err)
+/* Reads strings, and arrays that are stored in column-major order. */
+static ls_status read_rearranged(lsi_npy_source *src, const struct array *a, size_t count,
+                                 ls_tensor *t, ls_tensor **out, ls_error *err)
 {
     const size_t bytes = count * a->size;
     uint8_t *raw = lsi_alloc_aligned(bytes + 1, 64);
@@ -410,11 +411,11 @@ static ls_status rearranged(lsi_npy_source *src, const struct array *a, size_t c
         if (sorted == NULL) {
             st = lsi_fail_memory(err, "an array", bytes);
         } else {
-            transpose(&a->shape, a->size, raw, sorted);
+            transpose_array(&a->shape, a->size, raw, sorted);
         }
     }
     if (st == LS_OK && a->dtype == LS_STRING) {
-        st = strings(a->fortran ? sorted : raw, a, count, out, err);
+        st = tensor_of_strings(a->fortran ? sorted : raw, a, count, out, err);
     }
     if (t == NULL) {
         lsi_free(sorted);
@@ -423,7 +424,7 @@ static ls_status rearranged(lsi_npy_source *src, const struct array *a, size_t c
     return st;
 }
 
-/* The header, believed only if as many bytes follow it as it says. */
+/* Reads the header; fails if fewer bytes follow it than the array needs. */
 static ls_status read_array(lsi_npy_source *src, struct array *a, size_t *bytes,
                             ls_error *err)
 {
@@ -441,8 +442,9 @@ static ls_status read_array(lsi_npy_source *src, struct array *a, size_t *bytes,
     return lsi_fail(err, LS_DATA_LOSS, -1,
                     "%s: %s is cut off: its header promises %s elements of %zu bytes, "
                     "%" PRIu64 " bytes are there",
-                    src->path, member(src), ls_shape_text(&a->shape, text, sizeof text),
-                    a->size, src->size - src->at);
+                    src->path, member_name(src),
+                    ls_shape_text(&a->shape, text, sizeof text), a->size,
+                    src->size - src->at);
 }
 
 ls_status lsi_npy_spec(lsi_npy_source *src, ls_spec **out, ls_error *err)
@@ -469,14 +471,14 @@ ls_status lsi_npy_tensor(lsi_npy_source *src, ls_tensor **out, ls_error *err)
     }
     count = ls_shape_count(&a.shape);
     if (a.dtype == LS_STRING) {
-        return rearranged(src, &a, (size_t)count, NULL, out, err);
+        return read_rearranged(src, &a, (size_t)count, NULL, out, err);
     }
     t = dev != NULL ? lsi_tensor_new(dev, a.dtype, &a.shape) : NULL;
     if (t == NULL) {
         return lsi_fail_memory(err, "an array", bytes);
     }
     if (a.fortran && a.shape.ndim > 1) {
-        st = rearranged(src, &a, (size_t)count, t, out, err);
+        st = read_rearranged(src, &a, (size_t)count, t, out, err);
     } else {
         st = lsi_npy_read(src, t->data, bytes, err);
     }
@@ -491,7 +493,7 @@ ls_status lsi_npy_tensor(lsi_npy_source *src, ls_tensor **out, ls_error *err)
         for (int64_t i = 0; i < count; i++) {
             uint8_t *b = (uint8_t *)t->data + i;
 
-            *b = *b != 0; // whatever the file has, a bool is 0 or 1
+            *b = *b != 0; // any other number than 0 becomes 1
         }
     }
     *out = t;

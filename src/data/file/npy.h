@@ -1,14 +1,14 @@
-/* NumPy's arrays: one in an .npy file, several in the zip archive that .npz is. */
+/* Reading NumPy's arrays: one in an .npy file, several in a zip archive, .npz. */
 #ifndef LSI_NPY_H
 #define LSI_NPY_H
 #include "data/data.h"
 #include "data/file/stream.h"
 
-/* Bytes read in order: of a part of a file, or of memory. */
+/* A sequence of bytes: a part of a file, or memory. */
 typedef struct lsi_npy_source {
     const char *path; /* for messages */
     const char *name; /* of the member; NULL: the file is the array */
-    lsi_file *file;   /* NULL: `memory` holds them */
+    lsi_file *file;   /* NULL: the bytes are in `memory` */
     const uint8_t *memory;
     uint64_t begin; /* of the part */
     uint64_t size;
@@ -17,13 +17,13 @@ typedef struct lsi_npy_source {
     bool sum;
 } lsi_npy_source;
 
-/* The next `len` bytes. LS_DATA_LOSS: there are not so many. */
+/* Reads the next `len` bytes. LS_DATA_LOSS: there are fewer. */
 ls_status lsi_npy_read(lsi_npy_source *src, void *to, size_t len, ls_error *err);
 
-/* The array that the bytes are, in native byte order and row-major. */
+/* The array of an .npy file, converted to native byte order and row-major order. */
 ls_status lsi_npy_tensor(lsi_npy_source *src, ls_tensor **out, ls_error *err);
 
-/* What that array will be, by its header. */
+/* The spec of that array, from its header. */
 ls_status lsi_npy_spec(lsi_npy_source *src, ls_spec **out, ls_error *err);
 
 /* The arrays of an archive, as a dict. */

@@ -1,7 +1,8 @@
+/* Arrays of .npy, .npz and IDX files: layouts, damage, and when they are read. */
 #include "data/file/file_cases.h"
 #include "data/file/npy.h"
 
-/* What NumPy 2 wrote; "20*58." stands for 58 times 20. */
+/* Files written by NumPy 2; "20*58." means 58 times the byte 20. */
 static const char f4_2x3[] =
     "934e554d5059010076007b276465736372273a20273c6634272c2027666f727472616e5f6f72"
     "646572273a2046616c73652c20277368617065273a2028322c2033292c207d20*58.0a00*7.3"
@@ -75,7 +76,7 @@ static const char npz_zip64[] =
     "72273a2046616c73652c20277368617065273a2028332c292c207d20*60.0a000102504b0102"
     "2d032d00*7.210048ea66ec83000000830000000500*11.800100000000782e6e7079504b050"
     "6000000000100010033000000ba0000000000";
-/* Every size and offset of it stands in the fields for large archives. */
+/* An archive with all sizes and offsets in the Zip64 fields. */
 static const char npz_large[] =
     "504b03042d00*7.210048ea66ecff*8.05001400782e6e7079010010008300*7.8300*7.934e"
     "554d5059010076007b276465736372273a20277c7531272c2027666f727472616e5f6f726465"
@@ -168,7 +169,7 @@ LST_TEST(archives_are_dicts_of_arrays_stored_deflated_or_large)
     lst_leave(&at);
 }
 
-/* Every file that is a part of a good one fails, with a code that says why. */
+/* Every prefix of a good file fails with the right code. */
 static void cut_everywhere(lst_folder *at, const char *hex,
                            ls_dataset *(*open)(const char *))
 {

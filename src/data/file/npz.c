@@ -1,6 +1,7 @@
 /*
- * The zip archive of NumPy's arrays: its directory stands at the end and says where each
- * member lies. Nothing in it is believed before it was compared with the file's length.
+ * Reading .npz files, zip archives of NumPy's arrays. The directory at the end of the
+ * file says where each member is; every offset and length in it is compared with the
+ * file's size before it is used.
  */
 #include "data/file/npy.h"
 
@@ -16,7 +17,7 @@ enum {
     LOCAL_SIZE = 30,
     STORED = 0,
     DEFLATED = 8,
-    RATIO_MOST = 1040, // deflate cannot do better than 1032 to 1
+    RATIO_MOST = 1040, // deflate compresses by a factor of at most 1032
 };
 
 struct archive {
@@ -25,7 +26,7 @@ struct archive {
     uint64_t size;
     uint8_t *directory;
     size_t directory_size;
-    uint64_t packed; // of the members so far: they may not overlap
+    uint64_t packed; // sum over the members so far: they must not overlap
     char **keys;
     ls_value **items;
     size_t n, room;
@@ -40,13 +41,13 @@ struct entry {
     size_t name_len;
 };
 
-static ls_status damaged(const struct archive *z, const char *what, ls_error *err)
+static ls_status archive_damaged(const struct archive *z, const char *what, ls_error *err)
 {
-    return lsi_fail(err, LS_DATA_LOSS, -1, "%s is no whole zip archive: %s", z->path,
-                    what);
+    return lsi_fail(err, LS_DATA_LOSS, -1, "%s is not a complete zip archive: %s",
+                    z->path, what);
 }
 
-/* The last 64 KiB hold the end record; it may be followed by a comment only. */
+/* The end record is in the last 64 KiB; only a comment may follow it. */
 static const uint8_t *find_end(const uint8_t *tail, size_t len)
 {
     for (size_t i = len - END_SIZE + 1; i-- > 0;) {
@@ -58,7 +59,7 @@ static const uint8_t *find_end(const uint8_t *tail, size_t len)
     return NULL;
 }
 
-/* Large archives have a second end record, which a locator before the first points to. */
+/* Zip64 archives have a second end record; a locator before the first points to it. */
 static ls_status find_end64(const struct archive *z, uint64_t end_at, uint64_t *size,
                             uint64_t *offset, ls_error *err)
 {
@@ -67,7 +68,7 @@ static ls_status find_end64(const struct archive *z, uint64_t end_at, uint64_t *
     ls_status st;
 
     if (end_at < LOCATOR_SIZE) {
-        return damaged(z, "the end of a large one is missing", err);
+        return archive_damaged(z, "the end of a large one is missing", err);
     }
     st = lsi_file_read_exactly(z->file, end_at - LOCATOR_SIZE, locator, sizeof locator,
                                err);
@@ -77,11 +78,11 @@ static ls_status find_end64(const struct archive *z, uint64_t end_at, uint64_t *
     at = lsi_le64(locator + 8);
     if (memcmp(locator, "PK\6\7", 4) != 0 || z->size < END64_SIZE ||
         at > z->size - END64_SIZE) {
-        return damaged(z, "the end of a large one is missing", err);
+        return archive_damaged(z, "the end of a large one is missing", err);
     }
     st = lsi_file_read_exactly(z->file, at, end, sizeof end, err);
     if (st == LS_OK && memcmp(end, "PK\6\6", 4) != 0) {
-        st = damaged(z, "the end of a large one is missing", err);
+        st = archive_damaged(z, "the end of a large one is missing", err);
     }
     if (st == LS_OK) {
         *size = lsi_le64(end + 40);
@@ -90,8 +91,8 @@ static ls_status find_end64(const struct archive *z, uint64_t end_at, uint64_t *
     return st;
 }
 
-static ls_status locate(struct archive *z, uint64_t *size, uint64_t *offset,
-                        ls_error *err)
+static ls_status locate_directory(struct archive *z, uint64_t *size, uint64_t *offset,
+                                  ls_error *err)
 {
     const size_t len = (size_t)LSI_MIN(z->size, (uint64_t)END_SIZE + COMMENT_MOST);
     const uint8_t *end;
@@ -99,7 +100,7 @@ static ls_status locate(struct archive *z, uint64_t *size, uint64_t *offset,
     ls_status st;
 
     if (z->size < END_SIZE) {
-        return damaged(z, "it is too short", err);
+        return archive_damaged(z, "it is too short", err);
     }
     tail = lsi_alloc(len, 1);
     if (tail == NULL) {
@@ -109,8 +110,9 @@ static ls_status locate(struct archive *z, uint64_t *size, uint64_t *offset,
     if (st == LS_OK) {
         end = find_end(tail, len);
         if (end == NULL) {
-            st = damaged(z, "its directory is missing; it was cut off, or it is no .npz",
-                         err);
+            st = archive_damaged(
+                z, "its directory is missing; it was cut off, or is not an .npz file",
+                err);
         } else {
             *size = lsi_le32(end + 12);
             *offset = lsi_le32(end + 16);
@@ -128,13 +130,13 @@ static ls_status locate(struct archive *z, uint64_t *size, uint64_t *offset,
 static ls_status read_directory(struct archive *z, ls_error *err)
 {
     uint64_t size = 0, offset = 0;
-    ls_status st = locate(z, &size, &offset, err);
+    ls_status st = locate_directory(z, &size, &offset, err);
 
     if (st != LS_OK) {
         return st;
     }
     if (size > z->size || offset > z->size - size) {
-        return damaged(z, "its directory lies outside of it", err);
+        return archive_damaged(z, "its directory lies outside of it", err);
     }
     z->directory = lsi_alloc((size_t)size + 1, 1);
     if (z->directory == NULL) {
@@ -144,8 +146,8 @@ static ls_status read_directory(struct archive *z, ls_error *err)
     return lsi_file_read_exactly(z->file, offset, z->directory, z->directory_size, err);
 }
 
-/* Sizes that do not fit in 32 bits stand in an extra field. */
-static bool widen(struct entry *e, const uint8_t *extra, size_t len)
+/* Reads sizes that do not fit in 32 bits from an extra field. */
+static bool widen_sizes(struct entry *e, const uint8_t *extra, size_t len)
 {
     uint64_t *fields[] = {&e->size, &e->packed, &e->offset};
 
@@ -196,7 +198,7 @@ static bool next_entry(const struct archive *z, size_t *at, struct entry *e)
         return false;
     }
     *at += ENTRY_SIZE + e->name_len + extra + comment;
-    return widen(e, e->name + e->name_len, extra);
+    return widen_sizes(e, e->name + e->name_len, extra);
 }
 
 /* Where the member's bytes begin, after its local header. */
@@ -207,7 +209,7 @@ static ls_status find_data(struct archive *z, const struct entry *e, uint64_t *a
     ls_status st;
 
     if (z->size < LOCAL_SIZE || e->offset > z->size - LOCAL_SIZE) {
-        return damaged(z, "a member lies outside of it", err);
+        return archive_damaged(z, "a member lies outside of it", err);
     }
     st = lsi_file_read_exactly(z->file, e->offset, local, sizeof local, err);
     if (st != LS_OK) {
@@ -215,11 +217,12 @@ static ls_status find_data(struct archive *z, const struct entry *e, uint64_t *a
     }
     *at = e->offset + LOCAL_SIZE + lsi_le16(local + 26) + lsi_le16(local + 28);
     if (memcmp(local, "PK\3\4", 4) != 0 || *at > z->size || e->packed > z->size - *at) {
-        return damaged(z, "a member is cut off or not where the directory says", err);
+        return archive_damaged(z, "a member is cut off or not where the directory says",
+                               err);
     }
     z->packed += e->packed;
     if (z->packed > z->size) {
-        return damaged(z, "its members overlap", err);
+        return archive_damaged(z, "its members overlap", err);
     }
     return LS_OK;
 }
@@ -232,7 +235,7 @@ static ls_status inflate_member(struct archive *z, const struct entry *e, uint64
     ls_status st;
 
     if (e->size / RATIO_MOST > e->packed) {
-        return damaged(z, "a member promises more than its bytes can hold", err);
+        return archive_damaged(z, "a member promises more than its bytes can hold", err);
     }
     packed = lsi_alloc((size_t)e->packed + 1, 1);
     data = packed != NULL ? lsi_alloc((size_t)e->size + 1, 1) : NULL;
@@ -255,8 +258,8 @@ out:
     return LS_OK;
 }
 
-/* What follows the array in its member, which the checksum covers too. */
-static ls_status drain(lsi_npy_source *src, ls_error *err)
+/* Reads the bytes after the array in its member: the checksum covers them, too. */
+static ls_status read_rest(lsi_npy_source *src, ls_error *err)
 {
     uint8_t rest[4096];
     ls_status st = LS_OK;
@@ -288,7 +291,7 @@ static ls_status read_member(struct archive *z, const struct entry *e, const cha
     }
     if (e->method == STORED) {
         if (e->size != e->packed) {
-            return damaged(z, "a stored member has two lengths", err);
+            return archive_damaged(z, "a stored member has two lengths", err);
         }
         src.file = z->file;
     } else {
@@ -299,7 +302,7 @@ static ls_status read_member(struct archive *z, const struct entry *e, const cha
         st = lsi_npy_tensor(&src, &t, err);
     }
     if (st == LS_OK) {
-        st = drain(&src, err);
+        st = read_rest(&src, err);
     }
     if (st == LS_OK && src.crc != e->crc) {
         st = lsi_fail(err, LS_DATA_LOSS, -1, "%s: the checksum of %s is wrong", z->path,
@@ -330,7 +333,7 @@ static char *key_of(const struct entry *e)
     return key;
 }
 
-static ls_status grow(struct archive *z, ls_error *err)
+static ls_status grow_archive(struct archive *z, ls_error *err)
 {
     const size_t room = z->room == 0 ? 8 : 2 * z->room;
     char **keys = lsi_realloc(z->keys, z->room, room, sizeof *keys);
@@ -354,7 +357,7 @@ static ls_status add_member(struct archive *z, const struct entry *e, ls_error *
 {
     ls_tensor *t = NULL;
     char *key;
-    ls_status st = z->n == z->room ? grow(z, err) : LS_OK;
+    ls_status st = z->n == z->room ? grow_archive(z, err) : LS_OK;
 
     if (st != LS_OK) {
         return st;
@@ -391,7 +394,7 @@ ls_status lsi_npz_read(const char *path, ls_value **out, ls_error *err)
     }
     while (st == LS_OK && at < z.directory_size) {
         if (!next_entry(&z, &at, &e)) {
-            st = damaged(&z, "its directory is", err);
+            st = archive_damaged(&z, "its directory is damaged", err);
         } else if (e.name_len > 0 && e.name[e.name_len - 1] != '/') {
             st = add_member(&z, &e, err);
         }

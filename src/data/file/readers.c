@@ -1,15 +1,15 @@
 /*
- * The readers of many files. Each is put together of a dataset of names and a function
- * that opens one of them, so that sharding by files finds the names.
+ * Datasets of many files: an interleave over a dataset of file names, whose function
+ * opens one file. So sharding by files can find the names.
  */
 #include "data/file/file_node.h"
 
 #include <inttypes.h>
 
-/* How the files of a reader are opened; its nodes share it. */
+/* How the files of a reader are opened; all its nodes share this. */
 struct opener {
-    lsi_shared shared;
-    const char *reader; // the kind of its nodes
+    lsi_shared_user shared;
+    const char *reader; // the kind of the nodes of one file
     lsi_compression compression;
     size_t piece;
     ls_spec *spec;
@@ -17,7 +17,7 @@ struct opener {
     lsi_csv_layout *layout; // of "csv"
 };
 
-static void destroy(lsi_shared *self)
+static void destroy_opener(lsi_shared_user *self)
 {
     struct opener *o = (struct opener *)self;
 
@@ -32,7 +32,7 @@ static ls_dataset *open_one(ls_value *name, void *user)
     const struct opener *o = user;
     ls_error err = LS_ERROR_INIT;
     ls_string path = {NULL, 0};
-    const ls_status st = lsi_file_name(name, &path, &err);
+    const ls_status st = lsi_element_file_name(name, &path, &err);
 
     if (st != LS_OK) {
         return lsi_dataset_failed(st, err.kind, "%s", err.message);
@@ -48,7 +48,7 @@ static ls_dataset *open_one(ls_value *name, void *user)
                : lsi_tfrecord_node(path, o->compression, o->piece, o->spec);
 }
 
-/* An opener of strings; a failure waits in *st. */
+/* An opener; a failure is returned in *st. */
 static struct opener *opener_new(const char *reader, const ls_read_options *opts,
                                  ls_status *st, ls_error *err)
 {
@@ -59,7 +59,7 @@ static struct opener *opener_new(const char *reader, const ls_read_options *opts
         return NULL;
     }
     atomic_init(&o->shared.refs, 1);
-    o->shared.destroy = destroy;
+    o->shared.destroy = destroy_opener;
     o->reader = reader;
     *st = LS_OK;
     if (opts != NULL) {
@@ -76,22 +76,22 @@ static struct opener *opener_new(const char *reader, const ls_read_options *opts
     return o;
 }
 
-static ls_dataset *failed(ls_dataset *names, struct opener *o, const ls_error *err)
+static ls_dataset *failed_reader(ls_dataset *names, struct opener *o, const ls_error *err)
 {
     if (o != NULL) {
-        destroy(&o->shared);
+        destroy_opener(&o->shared);
     }
     if (names == NULL) {
         return NULL;
     }
     if (lsi_dataset_bad(names)) {
-        return names; // its own failure came first
+        return names; // the names had failed before
     }
     ls_dataset_release(names);
     return lsi_dataset_failed(err->code, err->kind, "%s", err->message);
 }
 
-/* Names must be scalar strings; a spec that nobody knows yet may turn out to be. */
+/* Names must be scalar strings; an unknown spec is accepted. */
 static ls_status check_names(const ls_dataset *names, ls_error *err)
 {
     const ls_spec *s = names->spec;
@@ -106,16 +106,16 @@ static ls_status check_names(const ls_dataset *names, ls_error *err)
                          "the names of files are scalar strings, not %s", text);
 }
 
-/* The composite; takes over both. `st`: what went wrong so far. */
-static ls_dataset *compose(ls_dataset *names, struct opener *o, int parallel,
-                           ls_status st, ls_error *err)
+/* The dataset of all files; takes over both. `st`: a failure so far. */
+static ls_dataset *compose_reader(ls_dataset *names, struct opener *o, int parallel,
+                                  ls_status st, ls_error *err)
 {
     ls_interleave_options io = LS_INTERLEAVE_OPTIONS_INIT;
     ls_dataset *d;
     uint64_t note;
 
     if (st == LS_OK && lsi_dataset_bad(names)) {
-        st = LS_INVALID_ARGUMENT; // told by the names themselves
+        st = LS_INVALID_ARGUMENT; // with the failure of the names
     }
     if (st == LS_OK) {
         st = check_names(names, err);
@@ -124,7 +124,7 @@ static ls_dataset *compose(ls_dataset *names, struct opener *o, int parallel,
         st = ls_spec_tensor(LS_STRING, 0, NULL, &o->spec, err);
     }
     if (st != LS_OK) {
-        return failed(names, o, err);
+        return failed_reader(names, o, err);
     }
     io.spec = o->spec;
     io.reader = o->reader;
@@ -137,7 +137,7 @@ static ls_dataset *compose(ls_dataset *names, struct opener *o, int parallel,
     }
     d = lsi_dataset_interleave_shared(names, open_one, &o->shared, parallel == 0, &io);
     if (!lsi_dataset_bad(d)) {
-        lsi_dataset_note(d, note); // a position in other records is another position
+        lsi_dataset_mix_parameter(d, note); // part of the fingerprint
     }
     return d;
 }
@@ -185,7 +185,7 @@ static ls_dataset *read_strings(const char *reader, ls_dataset *names,
     ls_status st = LS_OK;
     struct opener *o = opener_new(reader, opts, &st, &err);
 
-    return compose(names, o, opts != NULL ? opts->parallel : 0, st, &err);
+    return compose_reader(names, o, opts != NULL ? opts->parallel : 0, st, &err);
 }
 
 ls_dataset *ls_dataset_tfrecord(const char *pattern)
@@ -195,9 +195,9 @@ ls_dataset *ls_dataset_tfrecord(const char *pattern)
     struct opener *o = opener_new("tfrecord", NULL, &st, &err);
 
     if (o != NULL) {
-        o->compression = LSI_RECOGNISED;
+        o->compression = LSI_COMPRESSION_DETECT;
     }
-    return compose(ls_dataset_list_files(&pattern, 1, true, NULL), o, 0, st, &err);
+    return compose_reader(ls_dataset_list_files(&pattern, 1, true, NULL), o, 0, st, &err);
 }
 
 ls_dataset *ls_dataset_tfrecord_files(const char *const *names, size_t n,
@@ -244,7 +244,7 @@ ls_dataset *ls_dataset_fixed_from(ls_dataset *names, size_t record_bytes,
         st = lsi_fail_kind(
             &err, LS_INVALID_ARGUMENT, LS_KIND_OP,
             "records of %zu bytes after a header of %zu and before a footer "
-            "of %zu cannot be: a record has at least one byte",
+            "of %zu are invalid: a record has at least one byte",
             record_bytes, header_bytes, footer_bytes);
     }
     if (st == LS_OK) {
@@ -252,7 +252,7 @@ ls_dataset *ls_dataset_fixed_from(ls_dataset *names, size_t record_bytes,
         o->sizes[1] = header_bytes;
         o->sizes[2] = footer_bytes;
     }
-    return compose(names, o, opts != NULL ? opts->parallel : 0, st, &err);
+    return compose_reader(names, o, opts != NULL ? opts->parallel : 0, st, &err);
 }
 
 ls_dataset *ls_dataset_csv_files(const char *const *names, size_t n,
@@ -276,5 +276,5 @@ ls_dataset *ls_dataset_csv_from(ls_dataset *names, const ls_csv_column *columns,
     if (st == LS_OK) {
         st = lsi_csv_layout_spec(o->layout, &o->spec, &err);
     }
-    return compose(names, o, read != NULL ? read->parallel : 0, st, &err);
+    return compose_reader(names, o, read != NULL ? read->parallel : 0, st, &err);
 }

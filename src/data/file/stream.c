@@ -1,24 +1,25 @@
+/* Streams: reading a file in pieces, and decompressing it with ISA-L. */
 #include "data/file/stream.h"
 
 #include <inttypes.h>
 #include <isa-l.h>
 
 enum {
-    PIECE = (256 << 10) - 64, // read at once; a buffer has 64 bytes of its own
-    PIECE_SMALLEST = 4096,    // smaller wishes are granted up to here
+    PIECE = (256 << 10) - 64, // bytes read at once; a buffer has a header of 64
+    PIECE_SMALLEST = 4096,    // smaller requests are raised to this
     PACKED = 64 << 10,        // compressed bytes read at once
-    PAGE = 4096,              // what the system copies from
-    PACKED_RATIO = 32,        // of a small compressed file, to begin with
+    PAGE = 4096,              // reads begin at a multiple of this, if possible
+    PACKED_RATIO = 32,        // assumed at first for a small compressed file
 };
 #define PIECE_LARGEST ((size_t)1 << 30)
 
 struct lsi_inflater {
     bool gzip;
-    bool begun;   // inside of a member
-    bool dry;     // the file has no more bytes
+    bool begun;   // a member was begun
+    bool dry;     // the end of the file was read
     bool damaged; // the next bytes do not decompress
-    int code;     // what the library said to them
-    uint64_t out; // bytes of this member
+    int code;     // ISA-L's error code for them
+    uint64_t out; // bytes that this member gave so far
     struct inflate_state state;
     uint8_t packed[PACKED];
 };
@@ -33,14 +34,14 @@ ls_device *lsi_input_device(void)
 ls_status lsi_compression_of(const char *name, lsi_compression *out, ls_error *err)
 {
     if (name == NULL || *name == '\0') {
-        *out = LSI_PLAIN;
+        *out = LSI_COMPRESSION_NONE;
     } else if (strcmp(name, "ZLIB") == 0) {
-        *out = LSI_ZLIB;
+        *out = LSI_COMPRESSION_ZLIB;
     } else if (strcmp(name, "GZIP") == 0) {
-        *out = LSI_GZIP;
+        *out = LSI_COMPRESSION_GZIP;
     } else {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_OP,
-                             "there is no compression %.60s: it is \"\", \"ZLIB\" or "
+                             "there is no compression %.60s: use \"\", \"ZLIB\" or "
                              "\"GZIP\"",
                              name);
     }
@@ -61,24 +62,24 @@ static void begin_member(struct lsi_inflater *z)
 }
 
 /*
- * A TFRecord file that is not compressed begins with a length and its checksum, which no
- * compressed one does but by a chance of one in 2^32.
+ * A TFRecord file that is not compressed begins with a length and its checksum; that a
+ * compressed one does has a probability of 2^-32.
  */
-static ls_status recognise(lsi_file *f, lsi_compression *out, ls_error *err)
+static ls_status detect_compression(lsi_file *f, lsi_compression *out, ls_error *err)
 {
     uint8_t b[12];
     size_t n = 0;
     const ls_status st = lsi_file_read_at(f, 0, b, sizeof b, &n, err);
 
-    *out = LSI_PLAIN;
+    *out = LSI_COMPRESSION_NONE;
     if (st != LS_OK || n < 2 ||
         (n == sizeof b && lsi_le32(b + 8) == lsi_crc32c_masked(b, 8))) {
         return st;
     }
     if (b[0] == 0x1F && b[1] == 0x8B) {
-        *out = LSI_GZIP;
+        *out = LSI_COMPRESSION_GZIP;
     } else if ((b[0] & 0x0F) == 8 && (b[0] << 8 | b[1]) % 31 == 0) { // RFC 1950, 2.2
-        *out = LSI_ZLIB;
+        *out = LSI_COMPRESSION_ZLIB;
     }
     return LS_OK;
 }
@@ -98,15 +99,15 @@ ls_status lsi_stream_open(const char *path, lsi_compression compression, size_t 
     if (st == LS_OK) {
         st = lsi_file_size(s->file, &s->size, err);
     }
-    if (st == LS_OK && compression == LSI_RECOGNISED) {
-        st = recognise(s->file, &compression, err);
+    if (st == LS_OK && compression == LSI_COMPRESSION_DETECT) {
+        st = detect_compression(s->file, &compression, err);
     }
-    if (st == LS_OK && compression != LSI_PLAIN) {
+    if (st == LS_OK && compression != LSI_COMPRESSION_NONE) {
         s->inflater = lsi_alloc(1, sizeof *s->inflater);
         if (s->inflater == NULL) {
             st = lsi_fail_memory(err, "a decompressor", sizeof *s->inflater);
         } else {
-            s->inflater->gzip = compression == LSI_GZIP;
+            s->inflater->gzip = compression == LSI_COMPRESSION_GZIP;
         }
     }
     if (st != LS_OK) {
@@ -127,14 +128,14 @@ void lsi_stream_close(lsi_stream *s)
     }
 }
 
-/* What the end of a member means: more members, or the end of the file. */
+/* After the end of a member; true: the stream has ended. */
 static bool member_ended(struct lsi_inflater *z)
 {
     z->begun = false;
-    return !z->gzip || z->out == 0; // TensorFlow takes an empty member for the end
+    return !z->gzip || z->out == 0; // an empty member is the end, as in TensorFlow
 }
 
-/* One step of decompression; *ended: nothing more will come. */
+/* One step of decompression; *ended: the stream has ended. */
 static ls_status inflate_some(lsi_stream *s, size_t *got, size_t room, bool *ended,
                               ls_error *err)
 {
@@ -171,7 +172,7 @@ static ls_status inflate_some(lsi_stream *s, size_t *got, size_t room, bool *end
     } else if (z->state.block_state == ISAL_BLOCK_FINISH) {
         *ended = member_ended(z);
     } else if (*got == 0 && z->dry) {
-        *ended = true; // it just stops: what came so far was good
+        *ended = true; // the file stops inside a member: no failure
     }
     return LS_OK;
 }
@@ -199,13 +200,13 @@ static ls_status inflate_into(lsi_stream *s, size_t room, ls_error *err)
         s->have += got;
         room -= got;
         if (z->damaged && s->have > 0) {
-            return LS_OK; // first what was good, the failure when more is wanted
+            return LS_OK; // the good bytes first; the next call fails
         }
     }
     return LS_OK;
 }
 
-/* Reads up to `room` bytes; the next ones begin with a page, where that is possible. */
+/* Reads up to `room` bytes, up to a page boundary if possible. */
 static ls_status read_into(lsi_stream *s, size_t room, ls_error *err)
 {
     const uint64_t pages_end = (s->read_at + room) / PAGE * PAGE;
@@ -225,8 +226,8 @@ static ls_status read_into(lsi_stream *s, size_t room, ls_error *err)
     return st;
 }
 
-/* The least that a buffer has: a piece, or less where the file has less. Of what a
- * compressed one holds its size only gives an idea. */
+/* The least size of a buffer: a piece, or less for a small file. The contents of a
+ * compressed file are estimated from its size. */
 static size_t least_room(const lsi_stream *s, uint64_t left)
 {
     uint64_t room = s->piece;
@@ -234,7 +235,7 @@ static size_t least_room(const lsi_stream *s, uint64_t left)
     if (s->inflater != NULL && s->size < SIZE_MAX / PACKED_RATIO) {
         room = LSI_MIN(room, LSI_MAX(s->size * PACKED_RATIO, (uint64_t)PIECE_SMALLEST));
     } else if (s->inflater == NULL && left > 0 && left < s->piece) {
-        // up to the end of a page, so that the end of the file is seen at once
+        // more than the file has, so that the first read finds its end
         room = (s->read_at + left) / PAGE * PAGE + PAGE - s->read_at;
         room = LSI_MIN(room + s->have, (uint64_t)LSI_MAX(s->piece, s->have + 1));
     }
@@ -242,9 +243,9 @@ static size_t least_room(const lsi_stream *s, uint64_t left)
 }
 
 /*
- * How large the buffer must be for `want` bytes: all of them if the file says that it has
- * them, so that a length that lies costs no memory, and twice as many as before in any
- * case: who looks for the end of a line asks for one byte more each time.
+ * The size of a buffer for `want` bytes: `want` if the file is that large, so that a
+ * wrong length does not allocate memory, and at least twice the former size: a search for
+ * the end of a line asks for one more byte each time.
  */
 static size_t room_for(const lsi_stream *s, size_t want)
 {
@@ -258,7 +259,7 @@ static size_t room_for(const lsi_stream *s, size_t want)
     return LSI_MAX(room, twice);
 }
 
-/* The unread bytes at the front of a buffer with room behind them. */
+/* Makes room after the unread bytes, which are moved to the front of a buffer. */
 static ls_status make_room(lsi_stream *s, size_t want, ls_error *err)
 {
     const size_t room = room_for(s, want);
@@ -305,7 +306,7 @@ ls_status lsi_stream_more(lsi_stream *s, size_t want, ls_error *err)
     return LS_OK;
 }
 
-/* A plain file is not read to be passed over. */
+/* Bytes of an uncompressed file are passed over without reading them. */
 static void seek_on(lsi_stream *s, uint64_t n, uint64_t *passed)
 {
     const uint64_t left = s->size > s->read_at ? s->size - s->read_at : 0;
@@ -364,7 +365,7 @@ ls_status lsi_inflate_exactly(const uint8_t *in, size_t in_len, void *to, size_t
         if (room == 0) {
             uint8_t *end = z->next_out;
 
-            z->next_out = &beyond; // only the end of the stream may still come
+            z->next_out = &beyond; // only the end of the stream is left
             z->avail_out = 1;
             code = isal_inflate(z);
             code = z->avail_out == 0 ? ISAL_OUT_OVERFLOW : code;
@@ -375,7 +376,7 @@ ls_status lsi_inflate_exactly(const uint8_t *in, size_t in_len, void *to, size_t
         } else {
             code = isal_inflate(z);
             if (given == z->avail_in && asked == z->avail_out) {
-                break; // no way on
+                break; // neither input nor output is left
             }
         }
         in_len -= given - z->avail_in;

@@ -1,6 +1,6 @@
 /*
- * The bytes of a file from its beginning to its end, decompressed on the way. They arrive
- * in large refcounted buffers; records are strings in them, not copies.
+ * The bytes of a file from its beginning to its end, decompressed. They are read into
+ * large refcounted buffers; records are strings in these buffers, not copies.
  *
  * Threads: one at a time; the buffers, any.
  */
@@ -11,10 +11,10 @@
 #include "tensor/tensor.h"
 
 typedef enum lsi_compression {
-    LSI_PLAIN,
-    LSI_ZLIB,
-    LSI_GZIP,
-    LSI_RECOGNISED /* a TFRecord file, compressed or not: its first bytes tell */
+    LSI_COMPRESSION_NONE,
+    LSI_COMPRESSION_ZLIB,
+    LSI_COMPRESSION_GZIP,
+    LSI_COMPRESSION_DETECT /* for TFRecord files: by their first bytes */
 } lsi_compression;
 
 /* "" or NULL, "ZLIB", "GZIP"; anything else is LS_INVALID_ARGUMENT. */
@@ -22,23 +22,23 @@ ls_status lsi_compression_of(const char *name, lsi_compression *out, ls_error *e
 
 typedef struct lsi_stream {
     lsi_file *file;
-    lsi_buffer *buffer; /* holds the bytes below; whoever retains it keeps them */
-    uint8_t *bytes;     /* not read yet, in one piece */
+    lsi_buffer *buffer; /* holds the bytes below; must be retained to keep them */
+    uint8_t *bytes;     /* unread, contiguous */
     size_t have;
     uint64_t offset;               /* of bytes[0], in the decompressed file */
-    bool ended;                    /* nothing follows */
-    size_t piece;                  /* what is read at once */
-    uint64_t read_at;              /* where the system reads on */
+    bool ended;                    /* there are no bytes after those */
+    size_t piece;                  /* bytes to read at once */
+    uint64_t read_at;              /* offset of the next read, in the file */
     uint64_t size;                 /* of the file when it was opened, compressed or not */
-    struct lsi_inflater *inflater; /* NULL: plain */
+    struct lsi_inflater *inflater; /* NULL: not compressed */
 } lsi_stream;
 
-/* `piece`: 0: choose. A folder is LS_FAILED_PRECONDITION. */
+/* `piece` 0: the default. A folder fails with LS_FAILED_PRECONDITION. */
 ls_status lsi_stream_open(const char *path, lsi_compression compression, size_t piece,
                           lsi_stream **out, ls_error *err);
 void lsi_stream_close(lsi_stream *s); /* NULL is allowed */
 
-/* Gets more until there are `want` bytes or the stream has ended: s->have tells. */
+/* Reads until s->have is at least `want` or the stream has ended. */
 ls_status lsi_stream_more(lsi_stream *s, size_t want, ls_error *err);
 
 static inline ls_status lsi_stream_want(lsi_stream *s, size_t want, ls_error *err)
@@ -46,7 +46,7 @@ static inline ls_status lsi_stream_want(lsi_stream *s, size_t want, ls_error *er
     return s->have >= want || s->ended ? LS_OK : lsi_stream_more(s, want, err);
 }
 
-/* Passes over `n` bytes that are there. */
+/* Passes over `n` bytes of s->have. */
 static inline void lsi_stream_pass(lsi_stream *s, size_t n)
 {
     s->bytes += n;
@@ -54,10 +54,10 @@ static inline void lsi_stream_pass(lsi_stream *s, size_t n)
     s->offset += n;
 }
 
-/* Passes over `n` bytes, there or not; *passed is less where the stream ends before. */
+/* Passes over `n` bytes; *passed is less if the stream ends before. */
 ls_status lsi_stream_skip(lsi_stream *s, uint64_t n, uint64_t *passed, ls_error *err);
 
-/* A raw deflate stream that lies in memory; `len` bytes must come out of it. */
+/* Decompresses a raw deflate stream in memory, which must give exactly `len` bytes. */
 ls_status lsi_inflate_exactly(const uint8_t *in, size_t in_len, void *to, size_t len,
                               const char *path, ls_error *err);
 
@@ -91,6 +91,6 @@ static inline void lsi_put_le64(uint8_t *p, uint64_t x)
     lsi_put_le32(p + 4, (uint32_t)(x >> 32));
 }
 
-/* CPU:0 of the default runtime, where input lives; NULL: out of memory. */
+/* CPU:0 of the default runtime, where input is allocated; NULL: out of memory. */
 ls_device *lsi_input_device(void);
 #endif

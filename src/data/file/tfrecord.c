@@ -1,6 +1,7 @@
 /*
- * TFRecord: length (8 bytes), its checksum (4), the data, their checksum (4), again and
- * again. Both checksums of every record that is delivered are checked.
+ * The format of TFRecord files. A record is the length of its data (8 bytes), a checksum
+ * of the length (4), the data, and a checksum of the data (4). Both checksums are checked
+ * for every record that is returned.
  */
 #include "data/file/file_node.h"
 
@@ -8,7 +9,7 @@
 
 enum { HEADER = 12, FOOTER = 4 };
 
-/* The header is there; tells the length of the data. */
+/* Checks the header, which is in the buffer, and returns the length of the data. */
 static ls_status check_header(const lsi_file_reader *r, uint64_t *len, ls_error *err)
 {
     const lsi_stream *s = r->stream;
@@ -18,9 +19,10 @@ static ls_status check_header(const lsi_file_reader *r, uint64_t *len, ls_error 
                         "%s: the record at byte %" PRIu64 " is damaged: the checksum of "
                         "its length is wrong%s",
                         r->node->path, s->offset,
-                        s->offset == 0 ? "; perhaps the file is no TFRecord file, or it "
-                                         "is compressed"
-                                       : "");
+                        s->offset == 0
+                            ? "; perhaps the file is not a TFRecord file, or it "
+                              "is compressed"
+                            : "");
     }
     *len = lsi_le64(s->bytes);
     return LS_OK;
@@ -36,7 +38,7 @@ static ls_status cut_off(const lsi_file_reader *r, uint64_t offset, uint64_t len
                     r->node->path, offset, len, there);
 }
 
-static ls_status header(lsi_file_reader *r, uint64_t *len, ls_error *err)
+static ls_status read_header(lsi_file_reader *r, uint64_t *len, ls_error *err)
 {
     const ls_status st = lsi_stream_want(r->stream, HEADER, err);
 
@@ -44,16 +46,17 @@ static ls_status header(lsi_file_reader *r, uint64_t *len, ls_error *err)
         return st;
     }
     if (r->stream->have < HEADER) {
-        return LS_OUT_OF_RANGE; // also with a part of a header, as TensorFlow does
+        return LS_OUT_OF_RANGE; // also after a part of a header, as in TensorFlow
     }
     return check_header(r, len, err);
 }
 
-static ls_status record(lsi_file_reader *r, ls_string *out, size_t *tail, ls_error *err)
+static ls_status tfrecord_record(lsi_file_reader *r, ls_string *out, size_t *tail,
+                                 ls_error *err)
 {
     lsi_stream *s = r->stream;
     uint64_t len = 0;
-    ls_status st = header(r, &len, err);
+    ls_status st = read_header(r, &len, err);
 
     if (st != LS_OK) {
         return st;
@@ -80,11 +83,10 @@ static ls_status record(lsi_file_reader *r, ls_string *out, size_t *tail, ls_err
     return LS_OK;
 }
 
-/* How many of `n` records, one behind the other, are good, up to the first that is not.
- */
-static size_t good(const ls_string *records, size_t n)
+/* How many of `n` records have the right checksum, up to the first that has not. */
+static size_t count_good(const ls_string *records, size_t n)
 {
-    uint32_t sums[LSI_FILE_GROUP];
+    uint32_t sums[LSI_FILE_RECORDS_AT_ONCE];
     size_t i = 0;
 
     lsi_crc32c_records(records, n, sums);
@@ -95,29 +97,30 @@ static size_t good(const ls_string *records, size_t n)
     return i;
 }
 
-/* The same, and those are copied: a few at a time, while they are in the first cache, and
- * so that writing those and adding up the next ones go together. */
-static size_t keep_good(ls_string *records, size_t n, lsi_store *store)
+/* The same, and copies those records to the pool: in small groups, while they are in the
+ * first-level cache, and so that the CPU overlaps the copies with the next checksums. */
+static size_t keep_good(ls_string *records, size_t n, lsi_string_pool *pool)
 {
-    char *slots[LSI_FILE_GROUP];
+    char *slots[LSI_FILE_RECORDS_AT_ONCE];
     size_t i = 0, part = 0, ok = 0;
 
-    if (!lsi_store_take(store, records, n, slots)) {
-        return 0; // record() and who takes it will tell
+    if (!lsi_string_pool_alloc(pool, records, n, slots)) {
+        return 0; // the caller then reads by tfrecord_record(), which fails
     }
     while (i < n && ok == part) {
         part = LSI_MIN(n - i, (size_t)LSI_CRC_GROUP);
-        ok = good(records + i, part);
+        ok = count_good(records + i, part);
         for (size_t k = i; k < i + ok; k++) {
-            lsi_store_copy(store, slots[k], &records[k]);
+            lsi_string_pool_copy(pool, slots[k], &records[k]);
         }
         i += ok;
     }
-    lsi_store_give(store, slots + i, n - i);
+    lsi_string_pool_free(pool, slots + i, n - i);
     return i;
 }
 
-static size_t records(lsi_file_reader *r, size_t most, lsi_store *store, ls_string *out)
+static size_t tfrecord_records(lsi_file_reader *r, size_t most, lsi_string_pool *pool,
+                               ls_string *out)
 {
     lsi_stream *s = r->stream;
     const uint8_t *at = s->bytes;
@@ -134,18 +137,18 @@ static size_t records(lsi_file_reader *r, size_t most, lsi_store *store, ls_stri
         at += HEADER + len + FOOTER;
         left -= HEADER + (size_t)len + FOOTER;
     }
-    n = store != NULL ? keep_good(out, n, store) : good(out, n);
+    n = pool != NULL ? keep_good(out, n, pool) : count_good(out, n);
     for (size_t i = 0; i < n; i++) {
         lsi_stream_pass(s, HEADER + out[i].len + FOOTER);
     }
     return n;
 }
 
-static ls_status pass(lsi_file_reader *r, ls_error *err)
+static ls_status pass_tfrecord(lsi_file_reader *r, ls_error *err)
 {
     const uint64_t offset = r->stream->offset;
     uint64_t len = 0, passed = 0;
-    ls_status st = header(r, &len, err);
+    ls_status st = read_header(r, &len, err);
 
     if (st != LS_OK) {
         return st;
@@ -164,9 +167,9 @@ static const lsi_file_format format = {
     .node = {.kind = "tfrecord",
              .iterate = lsi_file_iterate,
              .destroy = lsi_file_destroy},
-    .record = record,
-    .records = records,
-    .pass = pass,
+    .record = tfrecord_record,
+    .records = tfrecord_records,
+    .pass = pass_tfrecord,
 };
 
 ls_dataset *lsi_tfrecord_node(ls_string path, lsi_compression compression, size_t piece,

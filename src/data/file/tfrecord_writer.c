@@ -1,3 +1,4 @@
+/* The writer of TFRecord files, plain or compressed with zlib. */
 #include "data/file/stream.h"
 
 #include "lockstep/record.h"
@@ -8,25 +9,25 @@
 enum {
     HEADER = 12,
     FOOTER = 4,
-    ROOM = 256 << 10, // gathered before the system is called
+    ROOM = 256 << 10, // bytes collected before a write
     WINDOW = 15,
-    GZIP_FORMAT = 16, // zlib's way to ask for it
+    GZIP_FORMAT = 16, // added to the window bits, it selects gzip
     MEMORY = 8,       // zlib's default
 };
 
 struct ls_record_writer {
     lsi_file *file;
     bool closed;
-    bool packing; // `z` is to be ended
+    bool packing; // `z` is in use: deflateEnd() is needed
     z_stream z;
     ls_status status; // the first failure
     ls_error error;
-    size_t have; // in `out`
+    size_t have; // bytes in `out`
     uint8_t out[ROOM];
 };
 
-/* Remembers the failure: bytes may be missing in the file. */
-static ls_status spoil(ls_record_writer *w, ls_status st, ls_error *err)
+/* Keeps the first failure: bytes may be missing in the file. */
+static ls_status spoil_writer(ls_record_writer *w, ls_status st, ls_error *err)
 {
     if (st != LS_OK && w->status == LS_OK) {
         w->status = st;
@@ -45,7 +46,7 @@ static ls_status empty_out(ls_record_writer *w, ls_error *err)
         w->have > 0 ? lsi_file_write(w->file, w->out, w->have, err) : LS_OK;
 
     w->have = 0;
-    return spoil(w, st, err);
+    return spoil_writer(w, st, err);
 }
 
 static ls_status put_plain(ls_record_writer *w, const uint8_t *data, size_t len,
@@ -58,7 +59,7 @@ static ls_status put_plain(ls_record_writer *w, const uint8_t *data, size_t len,
             return st;
         }
         if (len >= ROOM) {
-            return spoil(w, lsi_file_write(w->file, data, len, err), err);
+            return spoil_writer(w, lsi_file_write(w->file, data, len, err), err);
         }
     }
     if (len > 0 && data != NULL) {
@@ -68,8 +69,8 @@ static ls_status put_plain(ls_record_writer *w, const uint8_t *data, size_t len,
     return LS_OK;
 }
 
-/* Compresses what zlib was given, until it wants no more room. */
-static ls_status pack(ls_record_writer *w, int flush, ls_error *err)
+/* Compresses zlib's input, writing `out` each time it is full. */
+static ls_status compress_input(ls_record_writer *w, int flush, ls_error *err)
 {
     for (;;) {
         ls_status st;
@@ -80,7 +81,8 @@ static ls_status pack(ls_record_writer *w, int flush, ls_error *err)
         code = deflate(&w->z, flush);
         w->have = ROOM - w->z.avail_out;
         if (code == Z_STREAM_ERROR) {
-            return spoil(w, lsi_fail(err, LS_INTERNAL, -1, "zlib lost its state"), err);
+            return spoil_writer(w, lsi_fail(err, LS_INTERNAL, -1, "zlib lost its state"),
+                                err);
         }
         if (w->z.avail_out > 0) {
             return LS_OK;
@@ -92,7 +94,8 @@ static ls_status pack(ls_record_writer *w, int flush, ls_error *err)
     }
 }
 
-static ls_status put(ls_record_writer *w, const void *data, size_t len, ls_error *err)
+static ls_status write_bytes(ls_record_writer *w, const void *data, size_t len,
+                             ls_error *err)
 {
     const uint8_t *p = data;
 
@@ -105,7 +108,7 @@ static ls_status put(ls_record_writer *w, const void *data, size_t len, ls_error
 
         w->z.next_in = (Bytef *)(uintptr_t)p; // only read
         w->z.avail_in = (uInt)part;
-        st = pack(w, Z_NO_FLUSH, err);
+        st = compress_input(w, Z_NO_FLUSH, err);
         if (st != LS_OK) {
             return st;
         }
@@ -118,13 +121,13 @@ static ls_status put(ls_record_writer *w, const void *data, size_t len, ls_error
 ls_status ls_record_writer_open(const char *path, const char *compression,
                                 ls_record_writer **out, ls_error *err)
 {
-    lsi_compression how = LSI_PLAIN;
+    lsi_compression how = LSI_COMPRESSION_NONE;
     ls_record_writer *w;
     ls_status st;
 
     if (path == NULL || out == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "a record writer needs a path and a place for itself");
+                             "record writer: `path` or `out` is NULL");
     }
     st = lsi_compression_of(compression, &how, err);
     if (st != LS_OK) {
@@ -135,8 +138,8 @@ ls_status ls_record_writer_open(const char *path, const char *compression,
         return lsi_fail_memory(err, "a record writer", sizeof *w);
     }
     w->error = (ls_error)LS_ERROR_INIT;
-    if (how != LSI_PLAIN) {
-        const int bits = how == LSI_GZIP ? WINDOW + GZIP_FORMAT : WINDOW;
+    if (how != LSI_COMPRESSION_NONE) {
+        const int bits = how == LSI_COMPRESSION_GZIP ? WINDOW + GZIP_FORMAT : WINDOW;
 
         w->packing = deflateInit2(&w->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, bits, MEMORY,
                                   Z_DEFAULT_STRATEGY) == Z_OK;
@@ -154,8 +157,8 @@ ls_status ls_record_writer_open(const char *path, const char *compression,
     return LS_OK;
 }
 
-/* The writer is there, open, and whole. */
-static ls_status ready(const ls_record_writer *w, ls_error *err)
+/* Fails if the writer is NULL, closed, or has failed before. */
+static ls_status check_writer(const ls_record_writer *w, ls_error *err)
 {
     if (w == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
@@ -171,7 +174,7 @@ ls_status ls_record_writer_write(ls_record_writer *w, const void *data, size_t l
                                  ls_error *err)
 {
     uint8_t header[HEADER], footer[FOOTER];
-    ls_status st = ready(w, err);
+    ls_status st = check_writer(w, err);
 
     if (st == LS_OK && data == NULL && len > 0) {
         st = lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
@@ -183,11 +186,11 @@ ls_status ls_record_writer_write(ls_record_writer *w, const void *data, size_t l
     lsi_put_le64(header, len);
     lsi_put_le32(header + 8, lsi_crc32c_masked(header, 8));
     lsi_put_le32(footer, lsi_crc32c_masked(data, len));
-    st = put(w, header, sizeof header, err);
+    st = write_bytes(w, header, sizeof header, err);
     if (st == LS_OK) {
-        st = put(w, data, len, err);
+        st = write_bytes(w, data, len, err);
     }
-    return st == LS_OK ? put(w, footer, sizeof footer, err) : st;
+    return st == LS_OK ? write_bytes(w, footer, sizeof footer, err) : st;
 }
 
 ls_status ls_record_writer_write_example(ls_record_writer *w, ls_example *e,
@@ -201,10 +204,10 @@ ls_status ls_record_writer_write_example(ls_record_writer *w, ls_example *e,
 
 ls_status ls_record_writer_flush(ls_record_writer *w, ls_error *err)
 {
-    ls_status st = ready(w, err);
+    ls_status st = check_writer(w, err);
 
     if (st == LS_OK && w->packing) {
-        st = pack(w, Z_SYNC_FLUSH, err);
+        st = compress_input(w, Z_SYNC_FLUSH, err);
     }
     return st == LS_OK ? empty_out(w, err) : st;
 }
@@ -216,9 +219,9 @@ ls_status ls_record_writer_close(ls_record_writer *w, ls_error *err)
     if (w == NULL || w->closed) {
         return LS_OK;
     }
-    st = ready(w, err);
+    st = check_writer(w, err);
     if (st == LS_OK && w->packing) {
-        st = pack(w, Z_FINISH, err);
+        st = compress_input(w, Z_FINISH, err);
     }
     if (st == LS_OK) {
         st = empty_out(w, err);
@@ -234,7 +237,7 @@ void ls_record_writer_release(ls_record_writer *w)
     if (w == NULL) {
         return;
     }
-    (void)!ls_record_writer_close(w, NULL); // whoever wants to know closes it first
+    (void)!ls_record_writer_close(w, NULL); // close it before to get the status
     if (w->packing) {
         (void)deflateEnd(&w->z);
     }
