@@ -1,4 +1,4 @@
-/* Cross-device operations as handles: which algorithm combines values of several devices. */
+/* Handles of cross-device operations: the algorithm that combines values of devices. */
 #include "replica/strategy.h"
 
 static ls_status create_cross_device(lsi_cross_kind kind, int num_packs,
