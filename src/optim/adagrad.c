@@ -1,9 +1,15 @@
-/* Adagrad: a += g g, from a small positive number on; w -= lr g / sqrt(a + epsilon). */
+/*
+ * Adagrad: a += g g, where a starts at a small positive number; w -= lr g / sqrt(a +
+ * epsilon).
+ */
 #include "optim/optim.h"
 
 #include <math.h>
 
-/* float32 with squares of their own: Keras' roundings, which the double loop has not. */
+/*
+ * float32 with separate squares: rounded as Keras does, which the loop in double does
+ * not.
+ */
 static void update_f32(const lsi_step *s)
 {
     const float rate = (float)s->turn->rate, epsilon = (float)s->optimizer->epsilon;
