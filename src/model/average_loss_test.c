@@ -10,10 +10,7 @@ static ls_tensor *vector(ls_context *c, int64_t n, const float *numbers)
 
 #define NUMBERS(...) ((const float[]){__VA_ARGS__})
 
-/*
- * The call of this step failed with that code and kind; clears the context for the next
- * step.
- */
+/* The step has failed with that code and kind; clears the context for the next one. */
 static void failed(ls_context *c, ls_status code, ls_kind kind, const char *word)
 {
     ls_error err = LS_ERROR_INIT;

@@ -34,10 +34,7 @@ LST_TEST(a_mean_is_over_rows_with_their_weights)
     ls_context_close(c);
 }
 
-/*
- * The state of Keras 3 after one update; the values are 1, 2, ..., and so are the
- * weights.
- */
+/* The state of Keras 3 after one update; values and weights are 1, 2, ... */
 static const struct weight_case {
     int64_t vdim;
     int64_t v[3];

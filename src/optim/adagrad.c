@@ -1,15 +1,9 @@
-/*
- * Adagrad: a += g g, where a starts at a small positive number; w -= lr g / sqrt(a +
- * epsilon).
- */
+/* Adagrad: a += g g, a starts above 0; w -= lr g / sqrt(a + epsilon). */
 #include "optim/optim.h"
 
 #include <math.h>
 
-/*
- * float32 with separate squares: rounded as Keras does, which the loop in double does
- * not.
- */
+/* float32 with separate squares: rounded as Keras does, unlike the loop in double. */
 static void update_f32(const lsi_step *s)
 {
     const float rate = (float)s->turn->rate, epsilon = (float)s->optimizer->epsilon;

@@ -1,7 +1,4 @@
-/*
- * Tests of clipping and of sparse gradients: exact by default, with Keras' numbers on
- * request.
- */
+/* Tests of clipping and of sparse gradients: exact by default, as Keras on request. */
 #include "optim_test.h"
 
 enum { ROWS = 4, WIDTH = 2, COUNT = ROWS * WIDTH };
@@ -145,9 +142,7 @@ LST_TEST(with_keras3_repeated_rows_count_as_in_keras)
     }
 }
 
-/*
- * Three steps of Keras 3.15, with rates so large that its float32 roundings can be seen.
- */
+/* Three steps of Keras 3.15, with rates so large that its roundings can be seen. */
 LST_TEST(with_keras3_float32_is_rounded_as_in_keras)
 {
     static const struct {

@@ -1,7 +1,4 @@
-/*
- * Tests of large tables with sparse gradients: only the rows that a gradient names are
- * accessed.
- */
+/* Tests of sparse gradients of large tables: only the rows they name are accessed. */
 #include "optim_test.h"
 
 enum { TABLE = 100, WIDE = 3, NAMED = 8 };

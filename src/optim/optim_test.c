@@ -1,6 +1,4 @@
-/*
- * Tests of each optimizer against its formula, and of what all optimizers have in common.
- */
+/* Tests of each optimizer against its formula, and of what all have in common. */
 #include "optim_test.h"
 
 enum { N = 37, STEPS = 5 };

@@ -1,7 +1,4 @@
-/*
- * Helpers for the tests of optimizers: the formulas of Keras, written once more in
- * double.
- */
+/* Helpers for the tests of optimizers: the formulas of Keras, computed in double. */
 #ifndef OPTIM_TEST_H
 #define OPTIM_TEST_H
 #include "ls_test.h"

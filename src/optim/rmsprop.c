@@ -11,10 +11,7 @@
 
 #include <math.h>
 
-/*
- * float32 with separate squares: rounded as Keras does, which the loop in double does
- * not.
- */
+/* float32 with separate squares: rounded as Keras does, unlike the loop in double. */
 static void update_f32(const lsi_step *s, float *m, float *a)
 {
     const ls_optimizer *o = s->optimizer;

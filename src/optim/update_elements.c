@@ -1,6 +1,4 @@
-/*
- * Updating the elements of one variable and of its slots, in place or into a new buffer.
- */
+/* Updating the elements of a variable and of its slots, in place or in a new buffer. */
 #include "optim/optim.h"
 
 #include <math.h>

@@ -9,10 +9,7 @@
 #include <limits.h>
 #include <string.h>
 
-/*
- * "foo_1/bar_0" is canonically "foo/bar": the suffixes that tell replicas apart are
- * dropped.
- */
+/* "foo_1/bar_0" is canonically "foo/bar": suffixes may differ per replica. */
 static char *canonical_name(const char *name)
 {
     char *out = lsi_strdup(name);
@@ -51,9 +48,7 @@ void lsi_created_forget(struct lsi_run *run)
     run->ncreated = 0;
 }
 
-/*
- * Appends an object that replica 0 created; takes ownership of `name`, also on failure.
- */
+/* Appends an object that replica 0 created; owns `name` then, also on failure. */
 static ls_status add_created(struct lsi_run *run, char *name, const lsi_object *object,
                              ls_error *err)
 {
@@ -88,10 +83,7 @@ static ls_status add_created(struct lsi_run *run, char *name, const lsi_object *
     return st;
 }
 
-/*
- * The first object of that name that this replica has not received yet; NULL: none so
- * far.
- */
+/* The first object of that name not yet received by this replica; NULL: none so far. */
 static lsi_created *find_created(struct lsi_run *run, int replica, const char *name)
 {
     for (size_t i = 0; i < run->ncreated; i++) {

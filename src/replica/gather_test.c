@@ -1,6 +1,4 @@
-/*
- * Tests of all_gather: axes, dtypes, sizes, gradients, and the errors of wrong arguments.
- */
+/* Tests of all_gather: axes, dtypes, sizes, gradients, and wrong arguments. */
 #include "replica_test.h"
 
 #include "replica/replica.h"

@@ -101,10 +101,7 @@ bool lsi_meeting_wait(ls_context *c, const char *what, uint64_t detail)
 
 /* ---- meetings ---- */
 
-/*
- * The pointers shown in one meeting. A replica keeps the structs it has used for later
- * meetings.
- */
+/* The pointers shown in one meeting. A replica reuses its structs in later meetings. */
 struct lsi_shown {
     struct lsi_shown *next;
     void *by[]; /* one per replica */

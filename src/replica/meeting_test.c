@@ -1,6 +1,4 @@
-/*
- * Tests of meetings: a replica's close() does not return while others read what it shows.
- */
+/* Tests of meetings: close() does not return while others read what a replica shows. */
 #include "replica_test.h"
 
 #include "os/thread.h"
@@ -16,10 +14,7 @@ struct scene {
     atomic_int seen; /* the sum of all numbers read */
 };
 
-/*
- * Replica 0 keeps reading until the others are about to close, and for a while after
- * that.
- */
+/* Replica 0 reads until the others are about to close, and for a while after that. */
 static void read_long(struct scene *k, const lsi_meeting *m)
 {
     while (atomic_load(&k->leaving) < m->n - 1) {

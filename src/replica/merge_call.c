@@ -5,9 +5,7 @@
 #include "base/guard.h"
 #include "replica/run.h"
 
-/*
- * Waits for the merge function to end; meanwhile takes part in the runs that it starts.
- */
+/* Waits for the merge function to end; meanwhile takes part in runs that it starts. */
 static void wait_for_merge(struct lsi_run *run, int k, unsigned seen)
 {
     for (;;) {
@@ -22,10 +20,7 @@ static void wait_for_merge(struct lsi_run *run, int k, unsigned seen)
     }
 }
 
-/*
- * Calls the merge function with the arguments of all replicas; on the thread of replica
- * 0.
- */
+/* Calls the merge function with the arguments of all replicas; on replica 0's thread. */
 static void call_merge_function(struct lsi_run *run, ls_merge_fn fn, void *const *args,
                                 void *user)
 {

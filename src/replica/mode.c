@@ -74,7 +74,7 @@ ls_status lsi_wrong_strategy(const ls_strategy *s, const char *what, ls_error *e
                              what, s->ops->name);
     }
     return lsi_fail_kind(err, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
-                         "%s: mixing different strategies: %s is in force, the call is "
+                         "%s: mixing different strategies: %s is current, the call is "
                          "on another one (%s); leave the first scope",
                          what, top->strategy->ops->name, s->ops->name);
 }

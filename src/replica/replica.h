@@ -113,13 +113,13 @@ struct lsi_scope *lsi_creator_outer(const struct lsi_scope *s); /* on the same s
  *     lsi_meeting_close(&m);
  *
  * All replicas make the same calls in the same order, with the same `what` and `detail`.
- * open() fails the context and returns false if not all of them come, or if the step has
- * failed already; a failure breaks the group, so that no replica waits for this one.
- * close() follows every open(), allocates nothing and cannot fail. Between the two,
- * replicas may meet again.
+ * open() fails the context and returns false if not all of them call it, or if the step
+ * has failed already; a failure breaks the communicator, so that no replica waits for
+ * this one. close() follows every open(), allocates nothing and cannot fail. Between the
+ * two, replicas may meet again.
  *
  * What a replica shows stays valid
- *   LSI_UNTIL_CLOSE     until its close() returns; it may stand on the stack. close()
+ *   LSI_UNTIL_CLOSE     until its close() returns; it may be on the stack. close()
  *                       waits until all replicas have closed. If the run is broken (a
  *                       replica has ended, an abort, a deadline), it waits for those
  *                       that still read.
@@ -144,10 +144,7 @@ bool lsi_meeting_open(ls_context *c, const char *what, uint64_t detail, void *mi
 void *lsi_meeting_peer(const lsi_meeting *m, int r);
 void lsi_meeting_close(lsi_meeting *m);
 
-/*
- * Waits until all replicas have called it; no memory is shown. Returns false as open()
- * does.
- */
+/* Waits until all replicas have called it; no memory is shown. False: as open(). */
 bool lsi_meeting_wait(ls_context *c, const char *what, uint64_t detail);
 
 /*

@@ -1,7 +1,4 @@
-/*
- * The random states of replicas and merge functions: reading and setting them between
- * runs.
- */
+/* Reading and setting the random states of replicas and merge functions between runs. */
 #include "replica/run.h"
 #include "replica/scope.h"
 

@@ -74,10 +74,7 @@ LST_TEST(dropout_on_replicas_is_the_same_in_twenty_runs)
     }
 }
 
-/*
- * Replica r draws the numbers of a context with stream r, whatever the number of
- * replicas.
- */
+/* Replica r draws the numbers of a context with stream r, for any number of replicas. */
 LST_TEST(a_replica_draws_as_a_context_with_its_id_for_a_stream)
 {
     struct drawn on3 = {0}, on1 = {0}, plain = {0};
@@ -261,10 +258,7 @@ LST_TEST(an_update_adds_the_same_noise_to_every_copy_and_another_each_time)
     mirror_end(&m);
 }
 
-/*
- * The default strategy's replica uses the thread's state, which continues from run to
- * run.
- */
+/* The default strategy's replica uses the thread's state, which continues in each run. */
 LST_TEST(runs_of_the_default_strategy_go_on)
 {
     ls_strategy *s = ls_default_strategy();
@@ -285,10 +279,7 @@ LST_TEST(runs_of_the_default_strategy_go_on)
 
 enum { LEAVES = 1000 };
 
-/*
- * Reads every leaf twice, in two orders: both reads return the same tensor, found in a
- * table.
- */
+/* Reads every leaf twice, in two orders: both reads return one tensor, from a table. */
 static ls_value *read_leaves(ls_context *c, ls_value *args, void *user)
 {
     ls_tensor *first[LEAVES];

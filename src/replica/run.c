@@ -68,10 +68,7 @@ static void call_replica(struct lsi_run *run, ls_context *c, int k)
     ls_value_release(args);
 }
 
-/*
- * Breaks the communicator: this replica makes no more calls. Replicas that wait get the
- * reason.
- */
+/* Breaks the communicator, with the reason: this replica makes no more calls. */
 static void leave_run(struct lsi_run *run, int k)
 {
     ls_error ended = LS_ERROR_INIT;

@@ -149,7 +149,7 @@ static ls_value *different_calls(ls_context *c, ls_value *args, void *user)
     return ls_merge_call(c, merge_noted, NULL, user);
 }
 
-LST_TEST(replicas_that_call_different_things_are_told_both_lines)
+LST_TEST(replicas_that_make_different_calls_get_both_sites)
 {
     struct trace t = {0};
     mirror m = mirror_of(2, false);
@@ -514,7 +514,7 @@ LST_MAIN(
     LST_CASE(a_sequential_run_takes_replicas_in_turn_from_meeting_to_meeting),
     LST_CASE(a_failing_replica_releases_the_others_and_its_error_comes_back),
     LST_CASE(a_replica_that_ends_while_others_wait_is_an_error),
-    LST_CASE(replicas_that_call_different_things_are_told_both_lines),
+    LST_CASE(replicas_that_make_different_calls_get_both_sites),
     LST_CASE(a_failing_merge_function_fails_the_run),
     LST_CASE(an_abort_from_another_thread_ends_a_run_that_would_not),
     LST_CASE(

@@ -352,10 +352,7 @@ ls_status ls_name_scope_exit(ls_error *err)
     return close_innermost(SCOPE_NAME, err);
 }
 
-/*
- * Writes the names of `s` and of the scopes around it, outermost first; returns the
- * length.
- */
+/* Writes the names of `s` and of outer scopes, outermost first; returns the length. */
 static size_t write_names(const struct lsi_scope *s, char *out)
 {
     size_t at;

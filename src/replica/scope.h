@@ -3,9 +3,7 @@
 #define LSI_SCOPE_H
 #include "replica/replica.h"
 
-/*
- * lsi_scopes_unwind() closes, with a warning, the scopes opened since lsi_scopes_mark().
- */
+/* lsi_scopes_unwind() closes, with a warning, scopes opened since lsi_scopes_mark(). */
 struct lsi_scope *lsi_scopes_mark(void);
 void lsi_scopes_unwind(struct lsi_scope *mark);
 

@@ -77,7 +77,7 @@ ls_tensor *(ls_value_to_tensor)(ls_context *c, ls_value *v)
         return (ls_constant)(c, LS_STRING, LS_SCALAR, &v->leaf.string);
     default:
         (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
-                            "a %s is no tensor; take one of its leaves",
+                            "a %s is not a tensor; take one of its leaves",
                             ls_value_kind_name(v->kind));
         return lsi_context_error(c, &e);
     }

@@ -88,9 +88,7 @@ struct gather_attrs {
     int64_t begin, own; // this replica's range of the axis
 };
 
-/*
- * Which part of a replica's tensor is gathered: all of it, or one part of a sparse one.
- */
+/* The part of a replica's tensor to gather: all of it, or one part of a sparse one. */
 typedef enum part { WHOLE, VALUES, INDICES } part;
 
 static const ls_tensor *part_of(const lsi_meeting *p, int r, part which)
@@ -300,10 +298,7 @@ static void put_part(const ls_tensor *t, const struct gather_attrs *a, void *to)
     }
 }
 
-/*
- * True if the result is so long that a copy per replica costs more than two more
- * meetings.
- */
+/* True if the result is so long that a copy per replica costs more than two meetings. */
 static bool is_long(const ls_tensor *t, const struct gather_attrs *a, int n)
 {
     int64_t count;
@@ -313,9 +308,7 @@ static bool is_long(const ls_tensor *t, const struct gather_attrs *a, int n)
            bytes > LSI_INLINE_BYTES && bytes >= (size_t)WORTH_SHARING / (size_t)n;
 }
 
-/*
- * Replica 0 allocates the result, each replica writes its part, and all get a view of it.
- */
+/* Replica 0 allocates the result, each replica writes its part, all get a view of it. */
 static ls_tensor *gather_shared(ls_context *c, const struct gather_attrs *a, ls_tensor *t)
 {
     const ls_dtype dtype = (ls_dtype)t->dtype;
