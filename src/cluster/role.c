@@ -1,32 +1,32 @@
-/* What a task is in a cluster that trains synchronously: chief, worker or evaluator. */
+/* The role of a task in a cluster that trains in sync: chief, worker or evaluator. */
 #include "base/base.h"
 #include "lockstep/cluster.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const char *const known[] = {"chief", "worker", "ps", "evaluator"};
+static const char *const known_jobs[] = {"chief", "worker", "ps", "evaluator"};
 
 static bool is_known(const char *name)
 {
-    for (size_t i = 0; i < LSI_COUNT_OF(known); i++) {
-        if (strcmp(name, known[i]) == 0) {
+    for (size_t i = 0; i < LSI_COUNT_OF(known_jobs); i++) {
+        if (strcmp(name, known_jobs[i]) == 0) {
             return true;
         }
     }
     return false;
 }
 
-static bool same(const char *a, const char *b)
+static bool same_text(const char *a, const char *b)
 {
     return strcmp(a, b) == 0;
 }
 
-/* Tasks of a job; 0: there is no such job. */
+/* The number of tasks of a job; 0: there is no such job. */
 static int tasks_of(const ls_job *jobs, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++) {
-        if (same(jobs[i].name, name)) {
+        if (same_text(jobs[i].name, name)) {
             return jobs[i].tasks;
         }
     }
@@ -45,12 +45,12 @@ static ls_status check_jobs(const ls_job *jobs, size_t n, ls_error *err)
                                  i, name == NULL ? "(NULL)" : name);
         }
         if (jobs[i].tasks < 0 || (i > 0 && tasks_of(jobs, i, name) > 0)) {
-            return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                                 "cluster: job %s %s", name,
-                                 jobs[i].tasks < 0 ? "has a negative number of tasks"
-                                                   : "stands there twice");
+            return lsi_fail_kind(
+                err, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "cluster: job %s %s", name,
+                jobs[i].tasks < 0 ? "has a negative number of tasks" : "is listed twice");
         }
-        if (jobs[i].tasks > 1 && (same(name, "chief") || same(name, "evaluator"))) {
+        if (jobs[i].tasks > 1 &&
+            (same_text(name, "chief") || same_text(name, "evaluator"))) {
             return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                                  "cluster: job %s has %d tasks; it has at most one", name,
                                  jobs[i].tasks);
@@ -59,7 +59,7 @@ static ls_status check_jobs(const ls_job *jobs, size_t n, ls_error *err)
     return LS_OK;
 }
 
-/* The task that is asked about exists and trains or evaluates. */
+/* Fails unless the task exists and trains or evaluates. */
 static ls_status check_task(const ls_job *jobs, size_t n, const char *type, int index,
                             ls_error *err)
 {
@@ -69,7 +69,7 @@ static ls_status check_task(const ls_job *jobs, size_t n, const char *type, int 
                              "type and its index must be given",
                              type == NULL ? "type" : "index");
     }
-    const bool evaluator = same(type, "evaluator");
+    const bool evaluator = same_text(type, "evaluator");
     const int tasks = is_known(type) ? tasks_of(jobs, n, type) : 0;
     if (tasks == 0 && !evaluator) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
@@ -80,10 +80,10 @@ static ls_status check_task(const ls_job *jobs, size_t n, const char *type, int 
                              "cluster: there is no task %d of job %s, which has %d",
                              index, type, tasks);
     }
-    if (same(type, "ps")) {
+    if (same_text(type, "ps")) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "cluster: a ps task holds variables and has no place among "
-                             "those that train together");
+                             "cluster: a ps task holds variables and is not one of the "
+                             "tasks that train together");
     }
     return LS_OK;
 }
@@ -97,7 +97,7 @@ ls_status ls_cluster_role_of(const ls_job *jobs, size_t n, const char *type, int
         (jobs == NULL && n > 0)) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "cluster: %s",
                              jobs == NULL && n > 0 ? "the jobs are NULL"
-                                                   : "no place for the role: start from "
+                                                   : "start the role from "
                                                      "LS_CLUSTER_ROLE_INIT");
     }
     ls_status st = check_jobs(jobs, n, err);
@@ -116,12 +116,12 @@ ls_status ls_cluster_role_of(const ls_job *jobs, size_t n, const char *type, int
     if (total == 0) { // no cluster: this process is alone
         role.workers = 1;
         role.is_chief = true;
-    } else if (same(type, "evaluator")) {
+    } else if (same_text(type, "evaluator")) {
         role.workers = LSI_MAX(tasks_of(jobs, n, "evaluator"), 1);
         role.id_in_cluster = index;
         role.is_chief = true;
     } else {
-        const bool chief = same(type, "chief");
+        const bool chief = same_text(type, "chief");
 
         role.workers = chiefs + workers;
         role.id_in_cluster = chief ? 0 : index + chiefs;

@@ -1,4 +1,4 @@
-/* The role of a task in a cluster. */
+/* Tests of the role of a task in a cluster. */
 #include "lockstep/cluster.h"
 #include "ls_test.h"
 
@@ -14,7 +14,7 @@ static ls_cluster_role role_of(const ls_job *jobs, size_t n, const char *type, i
     return role;
 }
 
-/* The question is refused with a ValueError whose message contains `word`. */
+/* The call fails with a ValueError whose message contains `word`. */
 static void refuses(const ls_job *jobs, size_t n, const char *type, int index,
                     const char *word)
 {
@@ -24,7 +24,7 @@ static void refuses(const ls_job *jobs, size_t n, const char *type, int index,
     LST_FAILS(ls_cluster_role_of(jobs, n, type, index, &role, &err), LS_INVALID_ARGUMENT,
               err, word);
     LST_CHECK(err.kind == LS_KIND_VALUE);
-    LST_CHECK(role.workers == 0); // a failed question leaves the answer alone
+    LST_CHECK(role.workers == 0); // a failed call does not change *out
 }
 
 LST_TEST(s107_the_chief_comes_before_the_workers)
@@ -50,16 +50,17 @@ LST_TEST(s107_without_a_chief_worker_0_is_it)
     LST_CHECK(role.workers == 3 && role.id_in_cluster == 1 && !role.is_chief);
 }
 
-LST_TEST(an_evaluator_is_alone_and_leads_nobody)
+LST_TEST(an_evaluator_is_alone_and_has_no_leader)
 {
     static const ls_job jobs[] = {{"worker", 3}, {"evaluator", 1}, {"ps", 2}};
     ls_cluster_role role = role_of(jobs, 3, "evaluator", 0);
 
     LST_CHECK(role.workers == 1 && role.id_in_cluster == 0 && role.is_chief);
     LST_CHECK(role.leader[0] == '\0');
-    role = role_of(workers, 1, "evaluator", 0); // it may be missing in the cluster
+    // the evaluator may be missing in the cluster
+    role = role_of(workers, 1, "evaluator", 0);
     LST_CHECK(role.workers == 1 && role.is_chief);
-    role = role_of(jobs, 3, "worker", 2); // neither it nor the ps trains
+    role = role_of(jobs, 3, "worker", 2); // neither the evaluator nor ps tasks train
     LST_CHECK(role.workers == 3 && role.id_in_cluster == 2);
 }
 
@@ -116,7 +117,7 @@ LST_TEST(an_older_struct_gets_the_fields_it_has)
 
 LST_MAIN(LST_CASE(s107_the_chief_comes_before_the_workers),
          LST_CASE(s107_without_a_chief_worker_0_is_it),
-         LST_CASE(an_evaluator_is_alone_and_leads_nobody),
+         LST_CASE(an_evaluator_is_alone_and_has_no_leader),
          LST_CASE(no_cluster_is_a_cluster_of_one),
          LST_CASE(s108_a_question_with_a_part_missing_or_wrong_is_refused),
          LST_CASE(an_older_struct_gets_the_fields_it_has))

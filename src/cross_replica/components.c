@@ -1,4 +1,4 @@
-/* What is combined: the tensors of a leaf, wherever they are. */
+/* The components of a leaf as tensors: what cross-device operations combine. */
 #include "cross_replica/cross_replica.h"
 
 #include "op/op.h"
@@ -14,12 +14,12 @@ void lsi_components_clear(lsi_components *p)
 
 bool lsi_variable_is_mirrored(ls_variable *v)
 {
-    // A copy is a plain variable, of the default strategy, and what central storage keeps
-    // in one place is one as well.
+    // A component is a plain variable of the default strategy, and so is the variable of
+    // central storage.
     return ls_variable_strategy(v)->ops->copies_variables;
 }
 
-/* Whole numbers are int32, as TensorFlow has them, unless they do not fit. */
+/* Integers become int32, as in TensorFlow, unless they do not fit. */
 static ls_status of_int(int64_t x, ls_device *device, ls_tensor **out, ls_error *err)
 {
     if (x < INT32_MIN || x > INT32_MAX) {
@@ -63,7 +63,7 @@ ls_status lsi_leaf_tensor(const char *what, ls_value *leaf, ls_device *device,
         return ls_tensor_create(device, LS_STRING, LS_SCALAR, &string, out, err);
     }
     return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                         "%s: %s is no tensor and cannot become one", what,
+                         "%s: %s is not a tensor and cannot become one", what,
                          ls_value_kind_name(ls_value_kind_of(leaf)));
 }
 
@@ -166,8 +166,8 @@ static ls_status divide_dense(ls_tensor *t, int64_t by, ls_tensor **out, ls_erro
     if (st != LS_OK) {
         return st;
     }
-    // Integers become what tf.truediv makes of them first: a small dtype need not be able
-    // to hold the divisor.
+    // Integers are first cast as tf.truediv does: a small dtype may not be able to hold
+    // the divisor.
     const bool small = ls_dtype_size((ls_dtype)t->dtype) < sizeof(int32_t);
     const ls_dtype dtype = lsi_dtype_is_float((ls_dtype)t->dtype) ? (ls_dtype)t->dtype
                            : small                                ? LS_F32

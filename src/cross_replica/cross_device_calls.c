@@ -1,9 +1,9 @@
-/* Reductions and broadcasts called on a cross-device object: lockstep/cross_device.h. */
+/* The functions of lockstep/cross_device.h: reductions and broadcasts by a handle. */
 #include "cross_replica/cross_replica.h"
 
 #include "op/op.h"
 
-/* Where names of devices are looked up: where the value is, or where it is added. */
+/* The runtime for names of devices: the value's, or the handle's if it is empty. */
 static ls_runtime *runtime_of(const ls_cross_device *x, const lsi_components *p)
 {
     return p->n > 0 ? p->t[0]->device->runtime : x->runtime;
@@ -22,7 +22,7 @@ static ls_status check_call(const char *what, const ls_cross_device *x,
     return LS_OK;
 }
 
-/* The parts of a value and where they go. On failure nothing is held. */
+/* Finds the components of a value and their destination; nothing to free on failure. */
 static ls_status resolve_pair(const ls_cross_device *x, ls_value *value,
                               ls_value *destination, lsi_components *p,
                               lsi_destination *to, ls_error *err)
@@ -42,7 +42,7 @@ static ls_status resolve_pair(const ls_cross_device *x, ls_value *value,
     return st;
 }
 
-/* All to one place go together, else one by one. */
+/* Pairs with one destination are reduced together, others one by one. */
 static ls_status reduce_pairs(const ls_cross_device *x, ls_reduce op,
                               lsi_components *values, const lsi_destination *to, size_t n,
                               ls_value **outs, ls_error *err)

@@ -1,4 +1,4 @@
-/* Cross-device operations: which algorithm serves a value, and the results made of it. */
+/* Cross-device reductions: chooses the algorithm for each value and wraps the results. */
 #include "cross_replica/cross_replica.h"
 
 #include "op/op.h"
@@ -16,7 +16,7 @@ const ls_cross_device *lsi_cross_device_of(const ls_strategy *s)
     return s->ops->combines_on_one_device ? &one_device : &tree;
 }
 
-/* ---- one value: are its components alike ---- */
+/* ---- checks of one value's components ---- */
 
 static ls_status check_alike(lsi_components *p, ls_error *err)
 {
@@ -35,7 +35,7 @@ static ls_status check_alike(lsi_components *p, ls_error *err)
         sparse += p->t[i]->values != NULL;
     }
     for (size_t i = 0; sparse < p->n && sparse > 0 && i < p->n; i++) {
-        // A sparse component beside dense ones counts as what it stands for.
+        // A sparse component beside dense ones is counted as the dense one it represents.
         const ls_status st = lsi_tensor_make_dense(&p->t[i], err);
 
         if (st != LS_OK) {
@@ -61,13 +61,13 @@ static ls_tensor **results_of(const cross_call *j, size_t value)
     return j->results + value * j->to->n;
 }
 
-/* One component that is where it shall go is the result already. */
+/* True if the one component is on the destination already: it is the result. */
 static bool is_there(const lsi_components *p, const lsi_destination *to)
 {
     return p->n == 1 && to->n == 1 && p->t[0]->device == to->devices[0];
 }
 
-/* Components on the very devices that get the result, an even number of them. */
+/* True if the components are on the destination's devices, an even number of them. */
 static bool fits_hierarchy(const lsi_components *p, const lsi_destination *to)
 {
     bool fits = p->n == to->n && p->n >= 2 && p->n % 2 == 0;
@@ -86,7 +86,7 @@ static lsi_cross_kind kind_for(const cross_call *j, const lsi_components *p)
     return j->x->kind;
 }
 
-/* results[0], wherever it is, in every place of the destination. */
+/* Copies results[0], on whatever device it is, to every device of the destination. */
 static ls_status copy_to_all(const lsi_destination *to, ls_tensor **results,
                              ls_error *err)
 {
@@ -101,7 +101,7 @@ static ls_status copy_to_all(const lsi_destination *to, ls_tensor **results,
     return st;
 }
 
-/* The sums of a value, `n` of them, divided if a mean is asked for. */
+/* Divides the `n` sums of a value, if the mean is asked for. */
 static ls_status divide_sums(const cross_call *j, size_t by, ls_tensor **sums, size_t n,
                              ls_error *err)
 {
@@ -118,7 +118,7 @@ static ls_status divide_sums(const cross_call *j, size_t by, ls_tensor **sums, s
     return LS_OK;
 }
 
-/* Where a value's sum is computed: in one place, or on every device. */
+/* Creates the results of a value: one to be copied, or one on every device. */
 static ls_status create_results(const cross_call *j, size_t value, lsi_cross_kind kind,
                                 ls_error *err)
 {
@@ -142,8 +142,8 @@ static ls_status create_results(const cross_call *j, size_t value, lsi_cross_kin
 }
 
 /*
- * A mean of float16 or bfloat16 is added in float32 and narrowed once, as all_reduce does
- * it in replicas: 60000 and 60000 have a mean, though no float16 holds their sum.
+ * The mean of float16 or bfloat16 is summed in float32 and rounded once, as all_reduce
+ * does in replicas: 60000 and 60000 have a mean, but no float16 holds their sum.
  */
 static bool is_wide_mean(const cross_call *j, const ls_tensor *t)
 {
@@ -219,7 +219,7 @@ static ls_status reduce_sparse(const cross_call *j, size_t value, ls_error *err)
     return st == LS_OK ? copy_to_all(j->to, results, err) : st;
 }
 
-/* Every value by the algorithm it needs. */
+/* Reduces every value by the algorithm for it. */
 static ls_status reduce_all(const cross_call *j, size_t n, ls_error *err)
 {
     ls_status st = LS_OK;

@@ -1,6 +1,6 @@
 /*
- * Bringing values of several devices together: where a result goes (destination.c), what
- * is added (components.c), and how (cross_reduce.c and the files of its algorithms).
+ * Combining values of several devices: where a result goes (destination.c), what is added
+ * (components.c), and how (cross_reduce.c and the files of its algorithms).
  */
 #ifndef LSI_CROSS_REPLICA_H
 #define LSI_CROSS_REPLICA_H
@@ -11,12 +11,12 @@
 
 typedef struct lsi_destination {
     size_t n;            /* at least 1 */
-    ls_device **devices; /* one a component of the result; may name a device twice */
+    ls_device **devices; /* one per component of the result; may name a device twice */
 } lsi_destination;
 
 /*
- * The devices that `d` stands for; names are looked up in `rt` (NULL: the default
- * runtime). A list, a tuple and whatever else stands for no device is
+ * The devices of destination `d`: of a value, a variable or a name, which is looked up in
+ * `rt` (NULL: the default runtime). A list, a tuple and other values fail with
  * LS_INVALID_ARGUMENT (kind value). `what` begins the message. Pairs with
  * lsi_destination_clear().
  */
@@ -28,7 +28,7 @@ bool lsi_destination_same(const lsi_destination *a, const lsi_destination *b);
 
 /* ---- components (components.c) ---- */
 
-/* The tensors of a leaf, one a component, each retained. */
+/* The tensors of a leaf, one per component, each retained. */
 typedef struct lsi_components {
     size_t n;
     ls_tensor **t;
@@ -42,17 +42,16 @@ ls_status lsi_components_of(const char *what, ls_value *leaf, ls_device *device,
                             lsi_components *out, ls_error *err);
 void lsi_components_clear(lsi_components *p);
 
-/* `t` in the memory of `device`: itself if it is there. The result is the caller's. */
+/* `t` in the memory of `device`; itself if it is there. The caller releases it. */
 ls_status lsi_tensor_on(ls_tensor *t, ls_device *device, ls_tensor **out, ls_error *err);
 
-/* *t becomes the dense tensor that it stands for; a dense one stays. */
+/* Makes *t dense. */
 ls_status lsi_tensor_make_dense(ls_tensor **t, ls_error *err);
 
-/* t / by as tf.truediv has it, sparse tensors by their rows. The result is the caller's.
- */
+/* t / by as in tf.truediv, sparse tensors by their rows. The caller releases it. */
 ls_status lsi_tensor_divide(ls_tensor *t, int64_t by, ls_tensor **out, ls_error *err);
 
-/* A leaf with a literal, a tensor or a variable as one tensor, which is the caller's. */
+/* A literal, a tensor or a variable as one tensor, which the caller releases. */
 ls_status lsi_leaf_tensor(const char *what, ls_value *leaf, ls_device *device,
                           ls_tensor **out, ls_error *err);
 
@@ -61,27 +60,27 @@ bool lsi_variable_is_mirrored(ls_variable *v);
 
 /* ---- cross-device operations (cross_reduce.c) ---- */
 
-/* What `s` combines values with: what it was given, or what its kind chooses. */
+/* The cross-device operations of `s`: given at its creation, or chosen by its kind. */
 const ls_cross_device *lsi_cross_device_of(const ls_strategy *s);
 
 /*
  * LS_SUM or LS_MEAN of `n` values, all to one destination: outs[i] is that of values[i].
- * Nothing is written to `outs` unless all succeed. Sparse parts beside dense ones are
- * made dense.
+ * `outs` is written only if all succeed. Sparse components beside dense ones are made
+ * dense.
  */
 ls_status lsi_cross_reduce(const ls_cross_device *x, ls_reduce op, lsi_components *values,
                            size_t n, const lsi_destination *to, ls_value **outs,
                            ls_error *err);
 
-/* `t` on every device of the destination: Mirrored, or plain if there is one only. */
+/* `t` on every device of the destination: Mirrored, or plain if there is only one. */
 ls_status lsi_cross_broadcast(ls_tensor *t, const lsi_destination *to, ls_value **out,
                               ls_error *err);
 
-/* Adds in replica order, in place of the tree (one_device_reduction.c). */
+/* Adds in the order of replicas, not of the tree (one_device_reduction.c). */
 void lsi_reduce_in_order(const void *const *from, size_t n, void *to, size_t count,
                          ls_dtype dtype);
 
-/* The rows of sparse tensors, one after the other, on `device`. The caller's. */
+/* The rows of sparse tensors, concatenated, on `device`. The caller releases it. */
 ls_status lsi_reduce_rows(const lsi_components *p, ls_device *device, ls_tensor **out,
                           ls_error *err);
 
@@ -97,10 +96,10 @@ void lsi_hierarchical_sum(const void *const *from, void *const *to, size_t n, si
 /* LS_OK for LS_SUM and LS_MEAN; else LS_INVALID_ARGUMENT of `kind`. */
 ls_status lsi_require_reduce(const char *what, ls_reduce op, ls_kind kind, ls_error *err);
 
-/* Where results go that were given no destination: the device scope's, or the host. */
+/* The device of results without a destination: that of the device scope, or the host. */
 ls_device *lsi_host_device(const ls_strategy *s);
 
-/* The rows of the table of ls_strategy_reduce_to(), leaf by leaf. */
+/* Reduces a value leaf by leaf, by the rules of ls_strategy_reduce_to(). */
 ls_status lsi_reduce_value(ls_strategy *s, ls_reduce op, ls_value *value,
                            const lsi_destination *to, ls_value **out, ls_error *err);
 #endif

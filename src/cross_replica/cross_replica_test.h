@@ -1,4 +1,4 @@
-/* Values for the tests of this folder: tensors of a few numbers on logical CPUs. */
+/* Helpers for the tests of this folder: values of a few numbers on logical CPUs. */
 #ifndef LST_COMBINE_TEST_H
 #define LST_COMBINE_TEST_H
 #include "cross_replica/cross_replica.h"
@@ -9,7 +9,7 @@
 
 enum { LST_DEVICES = 8 };
 
-/* A runtime with eight devices, made at first use; it lives as long as the test. */
+/* A runtime with eight devices, created at first use; it lives as long as the test. */
 static inline ls_runtime *lst_runtime(void)
 {
     static ls_runtime *rt;
@@ -28,7 +28,7 @@ static inline ls_device *lst_device(size_t i)
     return ls_runtime_device(lst_runtime(), (int)i);
 }
 
-/* A tensor of `dtype` with these numbers; the caller's. */
+/* A tensor of `dtype` with these numbers; the caller releases it. */
 static inline ls_tensor *lst_tensor(ls_device *device, ls_dtype dtype, ls_shape shape,
                                     const double *numbers)
 {
@@ -65,7 +65,7 @@ static inline ls_tensor *lst_tensor(ls_device *device, ls_dtype dtype, ls_shape 
     return t;
 }
 
-/* The tensor as a value; takes the tensor over. */
+/* The tensor as a value; takes ownership of the tensor. */
 static inline ls_value *lst_leaf(ls_tensor *t)
 {
     ls_value *v = NULL;
@@ -80,7 +80,7 @@ static inline ls_value *lst_plain(ls_dtype dtype, ls_shape shape, const double *
     return lst_leaf(lst_tensor(lst_device(0), dtype, shape, numbers));
 }
 
-/* The leaves as PerReplica or Mirrored; takes them over. */
+/* The leaves as PerReplica or Mirrored; takes ownership of them. */
 static inline ls_value *lst_distributed(ls_value_kind kind, ls_value **leaves, size_t n)
 {
     ls_value *v = NULL;
@@ -92,8 +92,7 @@ static inline ls_value *lst_distributed(ls_value_kind kind, ls_value **leaves, s
     return v;
 }
 
-/* PerReplica of n tensors of one shape, the i-th on device i; numbers one after another.
- */
+/* PerReplica of n tensors of one shape, the i-th on device i; `x` has all numbers. */
 static inline ls_value *lst_per_replica(ls_dtype dtype, ls_shape shape, size_t n,
                                         const double *numbers)
 {
@@ -115,7 +114,7 @@ static inline ls_value *lst_name(const char *name)
     return v;
 }
 
-/* Is `v` a plain tensor of this dtype and shape with exactly these numbers? */
+/* True if `v` is a plain tensor of this dtype and shape with exactly these numbers. */
 static inline bool lst_is(const ls_value *v, ls_dtype dtype, ls_shape shape,
                           const double *numbers)
 {
@@ -134,7 +133,7 @@ static inline bool lst_is(const ls_value *v, ls_dtype dtype, ls_shape shape,
     return is;
 }
 
-/* Is it Mirrored on the first n devices, with these numbers on each? */
+/* True if it is Mirrored on the first n devices, with these numbers on each. */
 static inline bool lst_is_mirrored(const ls_value *v, size_t n, ls_dtype dtype,
                                    ls_shape shape, const double *numbers)
 {
@@ -149,7 +148,7 @@ static inline bool lst_is_mirrored(const ls_value *v, size_t n, ls_dtype dtype,
     return is;
 }
 
-/* A sparse tensor of n rows of `width` numbers; the caller's. */
+/* A sparse tensor of n rows of `width` numbers; the caller releases it. */
 static inline ls_value *lst_sparse(ls_device *device, ls_shape shape, int64_t n,
                                    const double *rows, const double *indices)
 {

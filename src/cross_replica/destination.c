@@ -1,4 +1,4 @@
-/* Where a result goes: the devices that a value, a variable or a name stands for. */
+/* Destinations: the devices of a value, of a variable or of a name. */
 #include "cross_replica/cross_replica.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ bool lsi_destination_same(const lsi_destination *a, const lsi_destination *b)
            memcmp(a->devices, b->devices, a->n * sizeof(ls_device *)) == 0;
 }
 
-/* Room for `n` devices. */
+/* Allocates room for `n` devices. */
 static ls_status reserve_devices(size_t n, lsi_destination *out, ls_error *err)
 {
     ls_device **devices = lsi_alloc(n, sizeof(ls_device *));
@@ -52,8 +52,8 @@ static ls_status of_name(const char *what, ls_string name, ls_runtime *rt,
     }
     if (name.len >= sizeof text || memchr(name.ptr, '\0', name.len) != NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "%s: the destination is a string of %zu bytes, which is no "
-                             "device's name",
+                             "%s: the destination is a string of %zu bytes, which is not "
+                             "the name of a device",
                              what, name.len);
     }
     memcpy(text, name.ptr, name.len);
@@ -73,7 +73,7 @@ static ls_status of_variable(ls_variable *v, lsi_destination *out, ls_error *err
     return st;
 }
 
-/* The device of one component; NULL: it is a literal, which is nowhere. */
+/* The device of one component; NULL: it is a literal, which is on no device. */
 static ls_device *device_of(const ls_value *leaf)
 {
     const ls_tensor *t = ls_value_as_tensor(leaf);
@@ -126,8 +126,8 @@ ls_status lsi_destination_of(const char *what, ls_value *d, ls_runtime *rt,
     }
     if (!ls_value_is_leaf(d)) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "%s: the destination is a %s; a variable or a distributed "
-                             "value stands for several devices",
+                             "%s: the destination is a %s; for several devices use a "
+                             "variable or a distributed value",
                              what, ls_value_kind_name(kind));
     }
     return lsi_fail_kind(

@@ -1,18 +1,18 @@
 /*
- * Dtypes that a sum needs care with: a mean of halves is added wide whichever way it is
- * asked for, and what is no number is refused by the class that TensorFlow has for it.
+ * Tests of dtypes that need care in sums: a mean of 16-bit floats is summed in float32 by
+ * every function, and dtypes that are not numbers fail with the class of TensorFlow.
  */
 #include "cross_replica/cross_replica_test.h"
 
 #include "lockstep/lockstep.h"
 
-static ls_value *averaged(ls_context *c, ls_value *args, void *user)
+static ls_value *average_in_replica(ls_context *c, ls_value *args, void *user)
 {
     (void)user;
     return ls_value_of(c, ls_all_reduce(c, LS_MEAN, ls_value_to_tensor(c, args)));
 }
 
-/* Every element of every component is `want`, in `dtype`. */
+/* Checks that every element of every component is `want`, in `dtype`. */
 static void is_filled(const ls_value *v, ls_dtype dtype, double want, lst_place at)
 {
     const bool spread = ls_value_size(v) > 0;
@@ -46,7 +46,7 @@ static ls_strategy *strategy_by(int way)
 
 LST_TEST(a_mean_of_halves_is_added_wide_in_a_replica_and_outside_by_every_algorithm)
 {
-    const double big = 60000; // no float16 holds twice as much
+    const double big = 60000; // float16 cannot hold twice as much
     const double all[] = {big, big, big, big};
 
     for (int way = 0; way < 4; way++) {
@@ -58,7 +58,7 @@ LST_TEST(a_mean_of_halves_is_added_wide_in_a_replica_and_outside_by_every_algori
         LST_OK(ls_strategy_reduce(s, LS_MEAN, p, LS_NO_AXIS, &out, &e));
         is_filled(out, LS_F16, big, LST_HERE);
         ls_value_release(out);
-        LST_OK(ls_strategy_run(s, averaged, p, NULL, &out, &e));
+        LST_OK(ls_strategy_run(s, average_in_replica, p, NULL, &out, &e));
         is_filled(out, LS_F16, big, LST_HERE);
         ls_value_release(out);
         LST_OK(ls_strategy_reduce(s, LS_MEAN, p, 0, &out, &e));
@@ -86,8 +86,8 @@ LST_TEST(a_sum_of_what_is_no_number_is_refused_by_the_class_of_tensorflow)
         LST_FAILS(ls_strategy_reduce(s, op, p, 0, &out, &e), LS_INVALID_ARGUMENT, e,
                   "bool");
         LST_CHECK(strcmp(ls_error_python(&e), "TypeError") == 0);
-        LST_FAILS(ls_strategy_run(s, averaged, p, NULL, &out, &e), LS_INVALID_ARGUMENT, e,
-                  "bool");
+        LST_FAILS(ls_strategy_run(s, average_in_replica, p, NULL, &out, &e),
+                  LS_INVALID_ARGUMENT, e, "bool");
         LST_CHECK(strcmp(ls_error_python(&e), "InvalidArgumentError") == 0);
     }
     LST_CHECK(out == NULL);

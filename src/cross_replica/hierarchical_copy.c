@@ -1,9 +1,9 @@
 /*
  * Hierarchical copy, for machines whose devices form two halves with good links inside
- * each (DGX-1): each half is summed on one device, the two sums meet, and the total is
- * copied to the halves the way it came. Tensors take turns in who does the summing, so
- * that all links are used. The order of additions is fixed by n alone: the tree over each
- * half, then both; with n a power of two that is the tree over all.
+ * each (DGX-1): each half is summed on one device, the two sums are added, and the total
+ * is copied to the halves the same way. The summing devices change from tensor to tensor,
+ * so that all links are used. The order of additions is fixed by n alone: the tree over
+ * each half, then both; with n a power of two that is the tree over all.
  */
 #include "cross_replica/cross_replica.h"
 
@@ -24,7 +24,7 @@ void lsi_hierarchical_sum(const void *const *from, void *const *to, size_t n, si
     size_t b;
 
     lsi_hierarchical_mains(i, n, &a, &b);
-    const size_t low = a < half ? a : b; // the one of the first half
+    const size_t low = a < half ? a : b; // the summing device of the first half
     const size_t high = a < half ? b : a;
     lsi_reduce_tree(LS_SUM, from, (int)half, to[low], count, dtype);
     lsi_reduce_tree(LS_SUM, from + half, (int)half, to[high], count, dtype);

@@ -1,7 +1,7 @@
 /*
  * ReductionToOneDevice: everything is copied to one device and added there in the order
- * of replicas, one after the other. Any mix of devices, any number; and the same bits as
- * TensorFlow's n-ary addition, which the tree does not give.
+ * of replicas. Any mix of devices, any number; the bits are those of TensorFlow's n-ary
+ * addition, which those of the tree are not.
  */
 #include "cross_replica/cross_replica.h"
 
@@ -25,7 +25,7 @@ void lsi_reduce_in_order(const void *const *from, size_t n, void *to, size_t cou
     }
 }
 
-/* Sparse tensors are not added: their rows stand one after the other, none is merged. */
+/* Sparse tensors are not added: their rows are concatenated, none is merged. */
 ls_status lsi_reduce_rows(const lsi_components *p, ls_device *device, ls_tensor **out,
                           ls_error *err)
 {

@@ -1,4 +1,4 @@
-/* How many values would travel as few messages: the arithmetic of packs for programs. */
+/* How values are grouped into packs: the arithmetic, for programs. */
 #include "cross_replica/cross_replica.h"
 
 ls_status ls_pack_sizes(size_t total, int num_packs, size_t *sizes, ls_error *err)

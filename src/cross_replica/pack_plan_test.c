@@ -1,4 +1,4 @@
-/* Packs, and the algorithms that work through them. */
+/* Tests of packs, and of the algorithms that use them. */
 #include "cross_replica/cross_replica_test.h"
 
 typedef ls_status (*maker)(ls_cross_device **out, ls_error *err);
@@ -20,7 +20,7 @@ static ls_status make_nccl(ls_cross_device **out, ls_error *err)
 
 static const maker makers[] = {make_one_device, make_hierarchical, make_nccl};
 
-static ls_cross_device *make(maker m)
+static ls_cross_device *make_cross_device(maker m)
 {
     ls_cross_device *x = NULL;
 
@@ -28,8 +28,9 @@ static ls_cross_device *make(maker m)
     return x;
 }
 
-/* The reduction, which must succeed. */
-static ls_value *reduce(ls_cross_device *x, ls_reduce op, ls_value *value, ls_value *to)
+/* Reduces; must succeed. */
+static ls_value *reduce_value(ls_cross_device *x, ls_reduce op, ls_value *value,
+                              ls_value *to)
 {
     ls_error err = LS_ERROR_INIT;
     ls_value *out = NULL;
@@ -40,7 +41,7 @@ static ls_value *reduce(ls_cross_device *x, ls_reduce op, ls_value *value, ls_va
 
 LST_TEST(s98_values_are_grouped_from_the_end_of_the_list)
 {
-    // S98 gives the sizes in the order they are taken: 128, 32, 800, 4.
+    // S98 lists the sizes in the order of packing: 128, 32, 800, 4.
     static const size_t bytes[] = {4, 800, 32, 128};
     size_t group[4];
     size_t packs = 0;
@@ -114,7 +115,7 @@ static void check_batch(ls_value *const *outs, size_t devices, bool mirrored)
     }
 }
 
-/* The sums of the batch to the devices it is on, and to one device. */
+/* The sums of the batch, to the devices it is on and to one device. */
 static void reduce_batch(ls_cross_device *x, size_t devices, int64_t bytes_per_pack)
 {
     ls_communication_options opts = LS_COMMUNICATION_OPTIONS_INIT;
@@ -157,7 +158,7 @@ LST_TEST(a_batch_has_the_same_sums_however_it_is_packed)
             reduce_batch(x, devices, 16);
             ls_cross_device_release(x);
         }
-        ls_cross_device *x = make(make_one_device);
+        ls_cross_device *x = make_cross_device(make_one_device);
         reduce_batch(x, devices, 0);
         ls_cross_device_release(x);
     }
@@ -165,7 +166,7 @@ LST_TEST(a_batch_has_the_same_sums_however_it_is_packed)
 
 LST_TEST(pairs_that_go_to_different_devices_arrive_there)
 {
-    ls_cross_device *x = make(make_nccl);
+    ls_cross_device *x = make_cross_device(make_nccl);
     ls_value *p = lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(1, 2));
     ls_value *const values[2] = {p, p};
     ls_value *const destinations[2] = {lst_name("CPU:4"), lst_name("CPU:5")};
@@ -183,9 +184,9 @@ LST_TEST(pairs_that_go_to_different_devices_arrive_there)
     ls_cross_device_release(x);
 }
 
-LST_TEST(pairs_with_different_destinations_keep_their_places)
+LST_TEST(pairs_with_different_destinations_keep_their_order)
 {
-    ls_cross_device *x = make(make_nccl);
+    ls_cross_device *x = make_cross_device(make_nccl);
     ls_value *p = lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(1, 2));
     ls_value *q = lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(10, 20));
     ls_value *cpu = lst_name("CPU:1");
@@ -212,19 +213,19 @@ LST_TEST(pairs_with_different_destinations_keep_their_places)
 
 /* ---- hierarchical copy ---- */
 
-LST_TEST(s101_hierarchical_copy_gives_the_total_to_every_device)
+LST_TEST(s101_hierarchical_copy_copies_the_total_to_every_device)
 {
     static const double numbers[LST_DEVICES] = {0, 1, 2, 3, 4, 5, 6, 7};
-    ls_cross_device *x = make(make_hierarchical);
+    ls_cross_device *x = make_cross_device(make_hierarchical);
     size_t a = 0;
     size_t b = 0;
 
-    for (size_t n = 2; n <= LST_DEVICES; n++) { // odd numbers are added on one device
+    for (size_t n = 2; n <= LST_DEVICES; n++) { // odd n: added on one device
         const double total = (double)(n * (n - 1)) / 2;
         const double mean = total / (double)n;
         ls_value *p = lst_per_replica(LS_F64, LS_SCALAR, n, numbers);
-        ls_value *sum = reduce(x, LS_SUM, p, p);
-        ls_value *average = reduce(x, LS_MEAN, p, p);
+        ls_value *sum = reduce_value(x, LS_SUM, p, p);
+        ls_value *average = reduce_value(x, LS_MEAN, p, p);
 
         LST_CHECK(lst_is_mirrored(sum, n, LS_F64, LS_SCALAR, &total));
         LST_CHECK(lst_is_mirrored(average, n, LS_F64, LS_SCALAR, &mean));
@@ -241,9 +242,10 @@ LST_TEST(s101_hierarchical_copy_gives_the_total_to_every_device)
 
 LST_TEST(hierarchical_copy_needs_the_values_on_the_devices_of_the_result)
 {
-    // The order tells: 1 is the sum in the order of replicas, 0 that of the halves.
+    // The result shows the order: 1 is the sum in the order of replicas, 0 that of the
+    // halves.
     static const double numbers[4] = {1e8, 1, -1e8, 1};
-    ls_cross_device *x = make(make_hierarchical);
+    ls_cross_device *x = make_cross_device(make_hierarchical);
     ls_value *there = lst_per_replica(LS_F32, LS_SCALAR, 4, numbers);
     ls_value *leaves[4];
 
@@ -252,8 +254,8 @@ LST_TEST(hierarchical_copy_needs_the_values_on_the_devices_of_the_result)
             lst_leaf(lst_tensor(lst_device(3 - i), LS_F32, LS_SCALAR, &numbers[i]));
     }
     ls_value *elsewhere = lst_distributed(LS_VALUE_PER_REPLICA, leaves, 4);
-    ls_value *halves = reduce(x, LS_SUM, there, there);
-    ls_value *in_order = reduce(x, LS_SUM, elsewhere, there);
+    ls_value *halves = reduce_value(x, LS_SUM, there, there);
+    ls_value *in_order = reduce_value(x, LS_SUM, elsewhere, there);
     LST_CHECK(lst_is_mirrored(halves, 4, LS_F32, LS_SCALAR, LST_NUMBERS(0)));
     LST_CHECK(lst_is_mirrored(in_order, 4, LS_F32, LS_SCALAR, LST_NUMBERS(1)));
     ls_value_release(halves);
@@ -290,7 +292,7 @@ LST_TEST(every_tensor_of_a_hierarchy_may_be_the_one_that_sums)
     }
 }
 
-/* Made once: of what follows only the reduction may fail. */
+/* Created once: after that only the reduction may fail. */
 static ls_value *everything[BATCH + 1];
 
 static ls_status reduce_everything(ls_error *err)
@@ -306,7 +308,7 @@ static ls_status reduce_everything(ls_error *err)
             st = ls_cross_device_batch_reduce(x, LS_MEAN, everything, everything,
                                               BATCH + 1, NULL, outs, err);
         }
-        LST_CHECK(st == LS_OK || outs[0] == NULL); // all or nothing
+        LST_CHECK(st == LS_OK || outs[0] == NULL); // no result unless all succeed
         for (size_t i = 0; i <= BATCH; i++) {
             ls_value_release(outs[i]);
             outs[i] = NULL;
@@ -337,7 +339,7 @@ LST_MAIN(LST_CASE(s98_values_are_grouped_from_the_end_of_the_list),
          LST_CASE(a_batch_has_the_same_sums_however_it_is_packed),
          LST_CASE(pairs_that_go_to_different_devices_arrive_there),
          LST_CASE(hierarchical_copy_needs_the_values_on_the_devices_of_the_result),
-         LST_CASE(pairs_with_different_destinations_keep_their_places),
-         LST_CASE(s101_hierarchical_copy_gives_the_total_to_every_device),
+         LST_CASE(pairs_with_different_destinations_keep_their_order),
+         LST_CASE(s101_hierarchical_copy_copies_the_total_to_every_device),
          LST_CASE(every_tensor_of_a_hierarchy_may_be_the_one_that_sums),
          LST_CASE(a_reduction_that_runs_out_of_memory_leaves_nothing_behind))

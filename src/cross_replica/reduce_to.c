@@ -1,20 +1,20 @@
 /*
- * Reductions to a destination: what each kind of value becomes. Values that differ per
- * replica are combined by the cross-device operations; for the others the table of
- * docs/from-tensorflow.md says when they are themselves and when they are a mistake.
+ * Reductions to a destination, by kind of value. Values that differ per replica are
+ * combined by the cross-device operations; for others the table in
+ * docs/from-tensorflow.md says when they are the result and when they are an error.
  */
 #include "cross_replica/cross_replica.h"
 
 #include "op/op.h"
 
-/* How a leaf of `s` counts. */
-typedef enum standing {
+/* How a reduction treats a leaf of `s`. */
+typedef enum treatment {
     PLAIN,  /* one value, the same for all replicas */
-    SPREAD, /* one a replica, to be combined */
+    SPREAD, /* one per replica, to be combined */
     EQUAL   /* copies of one value */
-} standing;
+} treatment;
 
-static standing standing_of(const ls_strategy *s, ls_value *leaf)
+static treatment treatment_of(const ls_strategy *s, ls_value *leaf)
 {
     ls_variable *v = ls_value_as_variable(leaf);
 
@@ -27,7 +27,7 @@ static standing standing_of(const ls_strategy *s, ls_value *leaf)
     return ls_value_kind_of(leaf) == LS_VALUE_PER_REPLICA ? SPREAD : PLAIN;
 }
 
-/* One replica, which nothing is combined for. */
+/* True for a strategy with one replica, whose values are not combined. */
 static bool is_single(const ls_strategy *s)
 {
     return !s->ops->per_replica;
@@ -50,7 +50,7 @@ ls_device *lsi_host_device(const ls_strategy *s)
     return device != NULL ? device : ls_runtime_device(s->runtime, 0);
 }
 
-/* A literal that is zero, whatever it is the zero of. */
+/* True for a literal that is zero, of any kind. */
 static bool is_zero(const ls_value *leaf)
 {
     int64_t integer;
@@ -104,7 +104,7 @@ static ls_status reduce_spread(const ls_strategy *s, ls_reduce op, ls_value *lea
     return st;
 }
 
-/* What is reduced, for ls_value_map(). */
+/* The arguments of a reduction, for ls_value_map(). */
 typedef struct reduction {
     const ls_strategy *s;
     ls_reduce op;
@@ -115,7 +115,7 @@ static ls_status reduce_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
 {
     const reduction *r = user;
 
-    switch (standing_of(r->s, leaf)) {
+    switch (treatment_of(r->s, leaf)) {
     case PLAIN:
         return reduce_plain(r->s, r->op, leaf, r->to, out, err);
     case SPREAD:
@@ -149,7 +149,7 @@ ls_status lsi_reduce_value(ls_strategy *s, ls_reduce op, ls_value *value,
     return ls_value_map(value, reduce_leaf, &r, out, err);
 }
 
-/* What every call checks before anything else. */
+/* The checks that every call begins with. */
 static ls_status check_call(const char *what, const ls_strategy *s, bool given,
                             ls_error *err)
 {
@@ -160,22 +160,22 @@ static ls_status check_call(const char *what, const ls_strategy *s, bool given,
     return lsi_require_cross(s, what, NULL, err);
 }
 
-/* A list or tuple stands for nothing, also where the destination is not looked at. */
+/* Fails for a list or a tuple, also where the destination is not used. */
 static ls_status refuse_list(const char *what, const ls_value *destination, ls_error *err)
 {
     const ls_value_kind kind = ls_value_kind_of(destination);
 
     if (kind == LS_VALUE_LIST || kind == LS_VALUE_TUPLE || kind == LS_VALUE_NAMED_TUPLE) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_ASSERT,
-                             "%s: the destination is a %s; a variable or a distributed "
-                             "value stands for several devices",
+                             "%s: the destination is a %s; for several devices use a "
+                             "variable or a distributed value",
                              what, ls_value_kind_name(kind));
     }
     return LS_OK;
 }
 
-/* Hands `made` over, or drops it if nobody asked. */
-static ls_status hand_over(ls_value *made, ls_value **out)
+/* Returns `made` in *out, or releases it if out is NULL. */
+static ls_status return_value(ls_value *made, ls_value **out)
 {
     if (out != NULL) {
         *out = made;
@@ -185,7 +185,7 @@ static ls_status hand_over(ls_value *made, ls_value **out)
     return LS_OK;
 }
 
-/* One pair of a batch, or all of reduce_to(). */
+/* Reduces one pair of a batch, or the value of reduce_to(). */
 static ls_status reduce_pair(ls_strategy *s, const char *what, ls_reduce op,
                              ls_value *value, ls_value *destination, ls_value **out,
                              ls_error *err)
@@ -224,7 +224,7 @@ ls_status ls_strategy_reduce_to(ls_strategy *s, ls_reduce op, ls_value *value,
     if (st == LS_OK) {
         st = reduce_pair(s, "reduce_to", op, value, destination, &made, err);
     }
-    return st == LS_OK ? hand_over(made, out) : st;
+    return st == LS_OK ? return_value(made, out) : st;
 }
 
 /* ---- batches ---- */
@@ -237,7 +237,10 @@ typedef struct batch {
     size_t n;
 } batch;
 
-/* What of a batch is combined together: those that differ per replica, to one place. */
+/*
+ * The values of a batch that are combined in one call: those that differ per replica and
+ * have one destination.
+ */
 typedef struct together {
     size_t n;
     size_t *which;
@@ -257,7 +260,7 @@ static void clear_together(together *g)
     lsi_free(g->parts);
 }
 
-/* Takes value `i` into the group if it belongs there; else *taken is false. */
+/* Adds value `i` to the group if it belongs there; else *taken is false. */
 static ls_status take_into_group(const batch *b, size_t i, together *g, bool *taken,
                                  ls_error *err)
 {
@@ -265,7 +268,7 @@ static ls_status take_into_group(const batch *b, size_t i, together *g, bool *ta
 
     *taken = false;
     if (is_single(b->s) || !ls_value_is_leaf(b->values[i]) ||
-        standing_of(b->s, b->values[i]) != SPREAD) {
+        treatment_of(b->s, b->values[i]) != SPREAD) {
         return LS_OK;
     }
     ls_status st = lsi_destination_of("batch_reduce_to", b->destinations[i],
@@ -333,7 +336,7 @@ static ls_status reduce_batch(const batch *b, ls_value **made, ls_error *err)
     return st;
 }
 
-/* The arrays are there and so is every value. */
+/* True if the arrays are not NULL and neither is any value. */
 static bool all_given(ls_value *const *values, ls_value *const *destinations, size_t n)
 {
     bool given = n == 0 || (values != NULL && destinations != NULL);
@@ -378,7 +381,7 @@ ls_status ls_strategy_batch_reduce_to(ls_strategy *s, ls_reduce op,
 
 /* ---- broadcast ---- */
 
-/* One value on every device of the destination. */
+/* Copies one value to every device of the destination. */
 static ls_status broadcast_value(ls_strategy *s, ls_value *value, ls_value *destination,
                                  ls_value **out, ls_error *err)
 {
@@ -387,7 +390,7 @@ static ls_status broadcast_value(ls_strategy *s, ls_value *value, ls_value *dest
 
     if (!ls_value_is_leaf(value) || lsi_value_is_distributed(value)) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "broadcast_to: a %s is no single value; give a tensor",
+                             "broadcast_to: a %s is not a single value; pass a tensor",
                              ls_value_kind_name(ls_value_kind_of(value)));
     }
     ls_status st = lsi_destination_of("broadcast_to", destination, s->runtime, &to, err);
@@ -424,11 +427,11 @@ ls_status ls_strategy_broadcast_to(ls_strategy *s, ls_value *value, ls_value *de
                              "broadcast_to: the default strategy has one replica and no "
                              "devices of its own; the value is there already");
     }
-    // A number stays one: which dtype it has is decided by what it is combined with.
+    // A literal stays one: its dtype is decided by the value that it is combined with.
     if (!s->ops->per_replica || kind == LS_VALUE_INT || kind == LS_VALUE_FLOAT ||
         kind == LS_VALUE_BOOL) {
-        return hand_over(ls_value_retain(value), out);
+        return return_value(ls_value_retain(value), out);
     }
     st = broadcast_value(s, value, destination, &made, err);
-    return st == LS_OK ? hand_over(made, out) : st;
+    return st == LS_OK ? return_value(made, out) : st;
 }

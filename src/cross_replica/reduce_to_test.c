@@ -1,7 +1,7 @@
-/* reduce_to, batch_reduce_to and broadcast_to of strategies. */
+/* Tests of reduce_to, batch_reduce_to and broadcast_to of strategies. */
 #include "cross_replica/cross_replica_test.h"
 
-static ls_strategy *make(const char *devices, bool central)
+static ls_strategy *make_strategy(const char *devices, bool central)
 {
     ls_strategy_options opts = LS_STRATEGY_OPTIONS_INIT;
     ls_strategy *s = NULL;
@@ -43,8 +43,8 @@ static ls_value *reduce_to(ls_strategy *s, ls_reduce op, ls_value *value, ls_val
 
 LST_TEST(s82_a_sum_goes_to_the_devices_of_a_variable_and_does_not_write_it)
 {
-    ls_strategy *m2 = make("CPU:0,CPU:1", false);
-    ls_strategy *cs = make("CPU:0,CPU:1", true);
+    ls_strategy *m2 = make_strategy("CPU:0,CPU:1", false);
+    ls_strategy *cs = make_strategy("CPU:0,CPU:1", true);
     ls_value *on_m2 = variable_of(m2);
     ls_value *on_cs = variable_of(cs);
     ls_value *p = lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(1, 1));
@@ -79,7 +79,7 @@ LST_TEST(s82_a_sum_goes_to_the_devices_of_a_variable_and_does_not_write_it)
 
 LST_TEST(s94_a_list_of_destinations_breaks_a_precondition)
 {
-    ls_strategy *s = make("CPU:0,CPU:1", false);
+    ls_strategy *s = make_strategy("CPU:0,CPU:1", false);
     ls_value *p = lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(0, 1));
     ls_value *names[2] = {lst_name("CPU:0"), lst_name("CPU:1")};
     ls_value *empty = lst_name("");
@@ -122,7 +122,7 @@ LST_TEST(s94_a_list_of_destinations_breaks_a_precondition)
 
 LST_TEST(a_batch_mixes_values_of_all_kinds_and_keeps_their_order)
 {
-    ls_strategy *s = make("CPU:0,CPU:1", false);
+    ls_strategy *s = make_strategy("CPU:0,CPU:1", false);
     ls_value *dense = lst_per_replica(LS_F32, LS_SHAPE(2), 2, LST_NUMBERS(1, 2, 3, 4));
     ls_value *ints = lst_per_replica(LS_I32, LS_SCALAR, 2, LST_NUMBERS(1, 2));
     ls_value *rows[2] = {
@@ -190,8 +190,8 @@ LST_TEST(a_batch_of_one_replica_is_the_values_themselves)
 
 LST_TEST(a_broadcast_mirrors_tensors_and_leaves_numbers_alone)
 {
-    ls_strategy *s = make("CPU:0,CPU:1,CPU:2", false);
-    ls_strategy *cs = make("CPU:0,CPU:1", true);
+    ls_strategy *s = make_strategy("CPU:0,CPU:1,CPU:2", false);
+    ls_strategy *cs = make_strategy("CPU:0,CPU:1", true);
     ls_value *v = variable_of(s);
     ls_value *w = variable_of(cs);
     ls_value *x = lst_plain(LS_F32, LS_SHAPE(2), LST_NUMBERS(1, 2));
@@ -226,7 +226,7 @@ LST_TEST(a_broadcast_mirrors_tensors_and_leaves_numbers_alone)
     ls_strategy_release(s);
 }
 
-/* Made once: of what follows only the reductions may fail. */
+/* Created once: after that only the reductions may fail. */
 static struct {
     ls_strategy *s;
     ls_value *values[3];
@@ -266,7 +266,7 @@ static ls_status reduce_everything(ls_error *err)
 
 LST_TEST(running_out_of_memory_leaves_nothing_behind)
 {
-    fixed.s = make("CPU:0,CPU:1", false);
+    fixed.s = make_strategy("CPU:0,CPU:1", false);
     fixed.values[0] = lst_per_replica(LS_F32, LS_SHAPE(2), 2, LST_NUMBERS(1, 2, 3, 4));
     fixed.values[1] = lst_per_replica(LS_I32, LS_SCALAR, 2, LST_NUMBERS(1, 2));
     fixed.values[2] = lst_plain(LS_F32, LS_SHAPE(2), LST_NUMBERS(5, 6));

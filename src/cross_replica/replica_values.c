@@ -1,4 +1,4 @@
-/* Values by replica: made by a function, taken apart, and where they belong. */
+/* Values by replica: created by a function, local results, and containers of values. */
 #include "base/guard.h"
 #include "cross_replica/cross_replica.h"
 
@@ -30,8 +30,9 @@ static ls_status make_each(ls_strategy *s, ls_value_maker fn, void *user, ls_val
 
         st = make_one(fn, &vc, user, &made[i], err);
         if (st == LS_OK && made[i] == NULL) {
-            st = lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                               "values: the function gave nothing for replica %zu", i);
+            st =
+                lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                              "values: the function returned nothing for replica %zu", i);
         }
     }
     if (st == LS_OK) {
@@ -101,7 +102,7 @@ ls_status ls_strategy_values_of(ls_strategy *s, const ls_distribute_options *opt
     return ls_strategy_values(s, make_shifted, &job, out, err);
 }
 
-/* ---- what a value holds ---- */
+/* ---- queries of values ---- */
 
 static ls_status copies_of(const ls_variable *v, ls_value **out, ls_error *err)
 {
@@ -122,7 +123,7 @@ static ls_status copies_of(const ls_variable *v, ls_value **out, ls_error *err)
     return st;
 }
 
-/* What replica `user` points at sees of a leaf: its component, of variables too. */
+/* The part of a leaf, also of a variable, for the replica that `user` points at. */
 static ls_status pick_component(ls_value *leaf, void *user, ls_value **out, ls_error *err)
 {
     const size_t *replica = user;
@@ -197,7 +198,7 @@ ls_status ls_strategy_read_variable(ls_strategy *s, ls_variable *v, ls_tensor **
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "read_var: an argument is NULL");
     }
-    return ls_variable_save(v, out, err); // one copy, or the aggregate
+    return ls_variable_save(v, out, err); // the one copy, or the aggregate
 }
 
 ls_status ls_strategy_run_steps(ls_strategy *s, ls_replica_fn fn, void *user,

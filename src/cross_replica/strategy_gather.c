@@ -1,4 +1,4 @@
-/* Strategy.gather: the components one after the other along an axis, on the host. */
+/* ls_strategy_gather(): concatenates the components along an axis, on the host. */
 #include "cross_replica/cross_replica.h"
 
 #include "op/op.h"
@@ -9,8 +9,8 @@ typedef struct gathering {
 } gathering;
 
 /*
- * TensorFlow's reduction to one device counts axes from the end too, its collectives do
- * not; int32 always takes the first way there.
+ * As in TensorFlow: its reduction to one device accepts negative axes, its collectives do
+ * not; int32 always uses the former.
  */
 static bool counts_from_end(const ls_strategy *s, const ls_tensor *t)
 {
@@ -110,8 +110,8 @@ static ls_status gather_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
 
     if (plain && ls_tensor_slices(ls_value_as_tensor(leaf), NULL, NULL)) {
         return lsi_fail_kind(err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
-                             "gather: %s is sparse and one for all replicas; only what "
-                             "replicas have each is gathered",
+                             "gather: %s is sparse and the same for all replicas; only "
+                             "values per replica are gathered",
                              lsi_text_of(ls_value_as_tensor(leaf)).s);
     }
     if (plain || !j->s->ops->per_replica) {
@@ -120,7 +120,8 @@ static ls_status gather_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
     }
     ls_status st = lsi_components_of("gather", leaf, lsi_host_device(j->s), &p, err);
     for (size_t i = 0; st == LS_OK && i < p.n; i++) {
-        st = lsi_tensor_make_dense(&p.t[i], err); // rows of slices: what they stand for
+        // of sparse tensors: the dense tensor they represent
+        st = lsi_tensor_make_dense(&p.t[i], err);
     }
     if (st == LS_OK) {
         st = check_parts(j, &p, err);

@@ -1,13 +1,13 @@
 /*
- * Strategy.reduce: one value on the host of what replicas have. With an axis each
- * replica's tensor is reduced first; a mean then divides the sum over all replicas by the
- * number of elements over all replicas, so that it is exact however they are divided up.
+ * ls_strategy_reduce(): one value on the host from the values of replicas. With an axis
+ * each replica's tensor is reduced first; a mean then divides the sum over all replicas
+ * by the number of elements over all replicas, so it is exact for uneven parts.
  */
 #include "cross_replica/cross_replica.h"
 
 #include "op/op.h"
 
-/* What the caller is handed of a result: the first of equal copies. */
+/* The result for the caller: the first of equal copies. */
 static ls_status first_copy(ls_value *leaf, void *user, ls_value **out, ls_error *err)
 {
     ls_variable *v = ls_value_as_variable(leaf);
@@ -67,7 +67,7 @@ static ls_status check_axes(const axes_reduction *j, const ls_tensor *t, size_t 
         if (!lsi_axis(j->axes[i], t->ndim, &axis)) {
             return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                                  "reduce: there is no axis %d in %s of replica %zu: it "
-                                 "lies between %d and %d",
+                                 "must be between %d and %d",
                                  j->axes[i], lsi_text_of(t).s, replica, -t->ndim,
                                  t->ndim - 1);
         }
@@ -75,8 +75,8 @@ static ls_status check_axes(const axes_reduction *j, const ls_tensor *t, size_t 
     return LS_OK;
 }
 
-/* How many elements go into each one of the sum. */
-static int64_t elements(const axes_reduction *j, const ls_tensor *t)
+/* The number of elements that are added into each element of the sum. */
+static int64_t count_elements(const axes_reduction *j, const ls_tensor *t)
 {
     uint64_t n = 1;
 
@@ -86,7 +86,7 @@ static int64_t elements(const axes_reduction *j, const ls_tensor *t)
     return (int64_t)n;
 }
 
-/* *t becomes what `fn` makes of it. */
+/* Replaces *t by the result of `fn`. */
 static ls_status replace_tensor(ls_tensor **t,
                                 ls_tensor *(*fn)(ls_context *, ls_tensor *, const void *),
                                 const void *arg, ls_error *err)
@@ -109,17 +109,17 @@ static ls_status replace_tensor(ls_tensor **t,
     return LS_OK;
 }
 
-static ls_tensor *summed(ls_context *c, ls_tensor *t, const void *arg)
+static ls_tensor *sum_axes(ls_context *c, ls_tensor *t, const void *arg)
 {
     const axes_reduction *j = arg;
     const bool half = t->dtype == LS_F16 || t->dtype == LS_BF16;
 
-    // A mean is added in float32 and narrowed once: a float16 need not hold the sum.
+    // A mean is summed in float32 and rounded once: float16 may not hold the sum.
     t = half && j->op == LS_MEAN ? ls_cast(c, t, LS_F32) : t;
     return j->naxes == 0 ? t : ls_sum(c, t, j->axes, j->naxes, false);
 }
 
-/* *t summed over the axes, in its place. */
+/* Replaces *t by its sum over the axes. */
 static ls_status sum_over_axes(const axes_reduction *j, ls_tensor **t, ls_error *err)
 {
     if ((*t)->dtype == LS_BOOL || (*t)->dtype == LS_STRING) {
@@ -128,12 +128,12 @@ static ls_status sum_over_axes(const axes_reduction *j, ls_tensor **t, ls_error 
                              "and integers; cast it first",
                              lsi_text_of(*t).s);
     }
-    return replace_tensor(t, summed, j, err);
+    return replace_tensor(t, sum_axes, j, err);
 }
 
 /*
- * What each replica contributes. Something plain is fed to every replica, so that it
- * counts once for each.
+ * The tensor of each replica. A plain value is the same for every replica, so it counts
+ * once for each.
  */
 static ls_status contributions(const axes_reduction *j, ls_value *leaf, ls_device *device,
                                lsi_components *out, ls_error *err)
@@ -172,7 +172,7 @@ static ls_status contributions(const axes_reduction *j, ls_value *leaf, ls_devic
     return LS_OK;
 }
 
-/* The sum over replicas of their parts, on the host (one replica: where it is). */
+/* The sum over replicas of their tensors, on the host (one replica: on its device). */
 static ls_status sum_over_replicas(const axes_reduction *j, lsi_components *p,
                                    ls_value **out, ls_error *err)
 {
@@ -190,11 +190,11 @@ static ls_status sum_over_replicas(const axes_reduction *j, lsi_components *p,
 
 typedef struct quotient {
     int64_t count;
-    ls_dtype dtype; /* of what was given */
+    ls_dtype dtype; /* the dtype of the value */
 } quotient;
 
-/* The count takes the numerator's dtype, as TensorFlow casts it. */
-static ls_tensor *divided(ls_context *c, ls_tensor *sum, const void *arg)
+/* Divides by the count, cast to the dtype of the sum as in TensorFlow. */
+static ls_tensor *divide_sum(ls_context *c, ls_tensor *sum, const void *arg)
 {
     const quotient *q = arg;
     ls_tensor *by = ls_cast(c, ls_constant_i64(c, q->count), (ls_dtype)sum->dtype);
@@ -207,7 +207,7 @@ static ls_status divide_by_count(ls_value *numerator, quotient q, ls_value **out
                                  ls_error *err)
 {
     ls_tensor *mean = ls_tensor_retain(ls_value_as_tensor(numerator));
-    ls_status st = replace_tensor(&mean, divided, &q, err);
+    ls_status st = replace_tensor(&mean, divide_sum, &q, err);
 
     if (st == LS_OK) {
         st = ls_value_tensor(mean, out, err);
@@ -228,7 +228,7 @@ static ls_status reduce_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
     for (size_t i = 0; st == LS_OK && i < p.n; i++) {
         st = check_axes(j, p.t[i], i, err);
         if (st == LS_OK) {
-            count += elements(j, p.t[i]);
+            count += count_elements(j, p.t[i]);
             st = sum_over_axes(j, &p.t[i], err);
         }
     }

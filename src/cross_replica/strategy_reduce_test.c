@@ -1,4 +1,4 @@
-/* Strategy.reduce and gather. */
+/* Tests of ls_strategy_reduce() and ls_strategy_gather(). */
 #include "cross_replica/cross_replica_test.h"
 
 static ls_strategy *mirrored_with(int n, ls_cross_device *x)
@@ -15,7 +15,7 @@ static ls_strategy *mirrored_with(int n, ls_cross_device *x)
     return s;
 }
 
-static ls_strategy *mirrored(int n)
+static ls_strategy *mirrored_of(int n)
 {
     return mirrored_with(n, NULL);
 }
@@ -30,8 +30,8 @@ static ls_strategy *central_storage(void)
     return s;
 }
 
-/* The reduction, which must succeed. */
-static ls_value *reduce(ls_strategy *s, ls_reduce op, ls_value *value, int axis)
+/* Reduces; must succeed. */
+static ls_value *reduce_value(ls_strategy *s, ls_reduce op, ls_value *value, int axis)
 {
     ls_error err = LS_ERROR_INIT;
     ls_value *out = NULL;
@@ -44,11 +44,11 @@ static ls_value *reduce(ls_strategy *s, ls_reduce op, ls_value *value, int axis)
     return out;
 }
 
-/* It is this plain tensor, exactly. */
+/* Checks that it is this plain tensor, exactly. */
 static void reduces_to(ls_strategy *s, ls_reduce op, ls_value *value, int axis,
                        ls_dtype dtype, ls_shape shape, const double *numbers)
 {
-    ls_value *out = reduce(s, op, value, axis);
+    ls_value *out = reduce_value(s, op, value, axis);
 
     LST_CHECK(lst_is(out, dtype, shape, numbers));
     ls_value_release(out);
@@ -90,7 +90,7 @@ static ls_value *uneven(ls_dtype dtype, int64_t n0, const double *first, int64_t
 
 LST_TEST(s36_without_an_axis_the_shape_stays_and_with_one_it_goes)
 {
-    ls_strategy *s = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
     ls_value *p =
         lst_per_replica(LS_F32, LS_SHAPE(4), 2, LST_NUMBERS(0, 1, 2, 3, 4, 5, 6, 7));
 
@@ -104,7 +104,7 @@ LST_TEST(s36_without_an_axis_the_shape_stays_and_with_one_it_goes)
 
 LST_TEST(s37_uneven_replicas_have_a_mean_over_all_elements)
 {
-    ls_strategy *s = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
     ls_value *p = uneven(LS_F32, 4, LST_NUMBERS(0, 1, 2, 3), 2, LST_NUMBERS(4, 5));
     ls_value *empty = uneven(LS_F32, 3, LST_NUMBERS(1, 2, 6), 0, LST_NUMBERS(0));
 
@@ -119,7 +119,7 @@ LST_TEST(s37_uneven_replicas_have_a_mean_over_all_elements)
 
 LST_TEST(s38_a_mean_of_integers_is_a_true_division)
 {
-    ls_strategy *s = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
     ls_value *p = uneven(LS_I32, 1, LST_NUMBERS(0), 2, LST_NUMBERS(1, 1));
     ls_value *q = lst_per_replica(LS_I64, LS_SHAPE(2), 2, LST_NUMBERS(1, 2, 4, 4));
 
@@ -133,7 +133,7 @@ LST_TEST(s38_a_mean_of_integers_is_a_true_division)
 
 LST_TEST(s39_only_sums_and_means_exist)
 {
-    ls_strategy *s = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
     ls_value *p = lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(1, 2));
 
     reduces_to(s, LS_MEAN, p, LS_NO_AXIS, LS_F32, LS_SCALAR, LST_NUMBERS(1.5));
@@ -148,11 +148,11 @@ LST_TEST(s40_axes_are_reduced_together)
 {
     static const int both[] = {0, 1};
     ls_strategy *def = ls_default_strategy();
-    ls_strategy *s = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
     ls_value *x = lst_plain(LS_F32, LS_SHAPE(2, 2), LST_NUMBERS(1, 2, 3, 4));
     ls_value *p =
         lst_per_replica(LS_F32, LS_SHAPE(2, 2), 2, LST_NUMBERS(1, 2, 3, 4, 1, 2, 3, 4));
-    ls_value *same = reduce(def, LS_MEAN, x, LS_NO_AXIS);
+    ls_value *same = reduce_value(def, LS_MEAN, x, LS_NO_AXIS);
 
     LST_CHECK(same == x);
     ls_value_release(same);
@@ -171,7 +171,7 @@ LST_TEST(s40_axes_are_reduced_together)
 
 LST_TEST(s41_an_axis_outside_is_refused)
 {
-    ls_strategy *s = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
     ls_value *p = lst_per_replica(LS_F32, LS_SHAPE(2), 2, LST_NUMBERS(1, 2, 3, 4));
     ls_value *scalars = lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(1, 2));
 
@@ -188,8 +188,8 @@ LST_TEST(s41_an_axis_outside_is_refused)
 
 LST_TEST(s42_a_plain_value_has_a_mean_and_no_sum_over_several_replicas)
 {
-    ls_strategy *m2 = mirrored(2);
-    ls_strategy *m1 = mirrored(1);
+    ls_strategy *m2 = mirrored_of(2);
+    ls_strategy *m1 = mirrored_of(1);
     ls_value *five = lst_plain(LS_F32, LS_SCALAR, LST_NUMBERS(5));
     ls_value *zero = NULL;
     ls_value *number = NULL;
@@ -200,12 +200,12 @@ LST_TEST(s42_a_plain_value_has_a_mean_and_no_sum_over_several_replicas)
     reduces_to(m1, LS_SUM, five, LS_NO_AXIS, LS_F32, LS_SCALAR, LST_NUMBERS(5));
     LST_OK(ls_value_float(0.0, &zero, NULL));
     LST_OK(ls_value_int(3, &number, NULL));
-    ls_value *out = reduce(m2, LS_SUM, zero, LS_NO_AXIS);
+    ls_value *out = reduce_value(m2, LS_SUM, zero, LS_NO_AXIS);
     LST_CHECK(ls_value_same(out, zero)); // zeros stay zero
     ls_value_release(out);
     refuses(m2, LS_SUM, number, LS_NO_AXIS, LS_KIND_VALUE, "all 2 replicas");
     refuses(m2, LS_SUM, text, LS_NO_AXIS, LS_KIND_VALUE, "string");
-    out = reduce(m2, LS_MEAN, number, LS_NO_AXIS);
+    out = reduce_value(m2, LS_MEAN, number, LS_NO_AXIS);
     LST_CHECK(ls_value_same(out, number));
     ls_value_release(out);
     reduces_to(m1, LS_SUM, number, LS_NO_AXIS, LS_I32, LS_SCALAR, LST_NUMBERS(3));
@@ -217,9 +217,9 @@ LST_TEST(s42_a_plain_value_has_a_mean_and_no_sum_over_several_replicas)
     ls_strategy_release(m2);
 }
 
-LST_TEST(s43_with_an_axis_a_plain_value_counts_once_a_replica)
+LST_TEST(s43_with_an_axis_a_plain_value_counts_once_per_replica)
 {
-    ls_strategy *s = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
     ls_value *x = lst_plain(LS_F32, LS_SHAPE(2), LST_NUMBERS(1, 2));
     ls_value *leaves[2] = {lst_plain(LS_F32, LS_SHAPE(2), LST_NUMBERS(1, 2)),
                            lst_plain(LS_F32, LS_SHAPE(2), LST_NUMBERS(1, 2))};
@@ -235,14 +235,14 @@ LST_TEST(s43_with_an_axis_a_plain_value_counts_once_a_replica)
 
 LST_TEST(s44_a_structure_is_reduced_leaf_by_leaf)
 {
-    ls_strategy *s = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
     ls_strategy *cs = central_storage();
     ls_value *items[2] = {lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(4, 4)),
                           lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(2, 2))};
     ls_value *pair = NULL;
 
     LST_OK(ls_value_tuple(items, 2, &pair, NULL));
-    ls_value *out = reduce(s, LS_SUM, pair, LS_NO_AXIS);
+    ls_value *out = reduce_value(s, LS_SUM, pair, LS_NO_AXIS);
     LST_CHECK(ls_value_kind_of(out) == LS_VALUE_TUPLE && ls_value_size(out) == 2);
     LST_CHECK(lst_is(ls_value_child(out, 0), LS_F32, LS_SCALAR, LST_NUMBERS(8)));
     LST_CHECK(lst_is(ls_value_child(out, 1), LS_F32, LS_SCALAR, LST_NUMBERS(4)));
@@ -257,7 +257,7 @@ LST_TEST(s44_a_structure_is_reduced_leaf_by_leaf)
 
 LST_TEST(s45_equal_copies_have_a_mean_and_no_sum)
 {
-    ls_strategy *s = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
     ls_strategy *cs = central_storage();
     ls_value *leaves[2] = {lst_plain(LS_F32, LS_SCALAR, LST_NUMBERS(2)),
                            lst_plain(LS_F32, LS_SCALAR, LST_NUMBERS(2))};
@@ -271,7 +271,7 @@ LST_TEST(s45_equal_copies_have_a_mean_and_no_sum)
     ls_strategy_release(s);
 }
 
-/* A variable of `s` whose copy i holds base + i, made in its scope. */
+/* A variable of `s` whose copy i holds base + i, created in its scope. */
 static ls_value *variable_of(ls_strategy *s, ls_synchronization sync, ls_dtype dtype,
                              double base)
 {
@@ -301,7 +301,7 @@ static ls_value *variable_of(ls_strategy *s, ls_synchronization sync, ls_dtype d
 
 LST_TEST(an_on_read_variable_is_reduced_like_per_replica_and_others_are_copies)
 {
-    ls_strategy *s = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
     ls_value *free_running = variable_of(s, LS_SYNC_ON_READ, LS_F32, 3);
     ls_value *kept_equal = variable_of(s, LS_SYNC_ON_WRITE, LS_F32, 3);
 
@@ -320,7 +320,7 @@ LST_TEST(an_on_read_variable_is_reduced_like_per_replica_and_others_are_copies)
 
 LST_TEST(a_copy_of_a_variable_and_one_of_central_storage_are_plain_values)
 {
-    ls_strategy *s = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
     ls_strategy *cs = central_storage();
     ls_value *v = variable_of(s, LS_SYNC_ON_WRITE, LS_F32, 3);
     ls_value *stored = variable_of(cs, LS_SYNC_ON_READ, LS_F32, 4);
@@ -344,7 +344,7 @@ LST_TEST(a_copy_of_a_variable_and_one_of_central_storage_are_plain_values)
 
 LST_TEST(a_value_of_another_number_of_replicas_is_refused_with_an_axis)
 {
-    ls_strategy *s = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
     ls_value *p = lst_per_replica(LS_F32, LS_SHAPE(1), 3, LST_NUMBERS(1, 2, 3));
     ls_error err = LS_ERROR_INIT;
 
@@ -355,14 +355,14 @@ LST_TEST(a_value_of_another_number_of_replicas_is_refused_with_an_axis)
               LS_INVALID_ARGUMENT, err, "value is NULL");
     LST_FAILS(ls_strategy_reduce_axes(s, LS_SUM, p, NULL, 2, NULL, &err),
               LS_INVALID_ARGUMENT, err, "axes at NULL");
-    LST_OK(ls_strategy_reduce(s, LS_SUM, p, LS_NO_AXIS, NULL, &err)); // nobody asked
+    LST_OK(ls_strategy_reduce(s, LS_SUM, p, LS_NO_AXIS, NULL, &err)); // without out
     ls_value_release(p);
     ls_strategy_release(s);
 }
 
 LST_TEST(literals_that_differ_per_replica_are_numbers)
 {
-    ls_strategy *s = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
     ls_value *leaves[2] = {NULL, NULL};
 
     LST_OK(ls_value_int(1, &leaves[0], NULL));
@@ -375,8 +375,8 @@ LST_TEST(literals_that_differ_per_replica_are_numbers)
 
 LST_TEST(s12_a_reduction_is_not_for_the_scope_of_another_strategy)
 {
-    ls_strategy *s = mirrored(2);
-    ls_strategy *other = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
+    ls_strategy *other = mirrored_of(2);
     ls_value *p = lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(1, 1));
     ls_error err = LS_ERROR_INIT;
 
@@ -425,7 +425,7 @@ static void refuses_to_gather(ls_strategy *s, ls_value *value, int axis, ls_stat
 
 LST_TEST(s56_components_are_joined_along_any_axis)
 {
-    ls_strategy *s = mirrored(4);
+    ls_strategy *s = mirrored_of(4);
     double numbers[24];
     double rows[24];
 
@@ -443,7 +443,7 @@ LST_TEST(s56_components_are_joined_along_any_axis)
 
 LST_TEST(s57_a_variable_gathers_its_copies_and_a_plain_value_is_itself)
 {
-    ls_strategy *s = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
     ls_value *v = variable_of(s, LS_SYNC_ON_WRITE, LS_I32, 1);
     ls_value *x = lst_plain(LS_F32, LS_SHAPE(2), LST_NUMBERS(1, 2));
     ls_value *out = NULL;
@@ -459,7 +459,7 @@ LST_TEST(s57_a_variable_gathers_its_copies_and_a_plain_value_is_itself)
 
 LST_TEST(sizes_may_differ_along_the_axis_and_nowhere_else)
 {
-    ls_strategy *s = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
     ls_value *p = uneven(LS_F32, 1, LST_NUMBERS(7), 3, LST_NUMBERS(8, 9, 10));
     ls_value *nothing = uneven(LS_F32, 0, LST_NUMBERS(0), 0, LST_NUMBERS(0));
     ls_value *leaves[2] = {lst_plain(LS_F32, LS_SHAPE(1, 2), LST_NUMBERS(1, 2)),
@@ -484,7 +484,7 @@ LST_TEST(sizes_may_differ_along_the_axis_and_nowhere_else)
 
 LST_TEST(what_cannot_be_gathered_is_refused_by_its_kind_and_slices_become_dense)
 {
-    ls_strategy *s = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
     ls_value *scalars = lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(1, 2));
     ls_value *p = lst_per_replica(LS_F32, LS_SHAPE(1), 2, LST_NUMBERS(1, 2));
     ls_value *rows[2] = {
@@ -518,7 +518,7 @@ LST_TEST(where_one_device_does_the_work_an_axis_may_count_from_the_end)
 
     LST_OK(ls_reduction_to_one_device_create(NULL, &x, NULL));
     ls_strategy *one = mirrored_with(2, x);
-    ls_strategy *s = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
     ls_value *p = lst_per_replica(LS_F32, LS_SHAPE(1), 2, LST_NUMBERS(1, 2));
     ls_value *ints = lst_per_replica(LS_I32, LS_SHAPE(1), 2, LST_NUMBERS(1, 2));
 
@@ -542,7 +542,7 @@ LST_TEST(the_default_strategy_gathers_nothing)
     ls_value_release(x);
 }
 
-/* What a replica function may not do: S11. */
+/* Calls that fail in a replica function: S11. */
 static ls_value *reduce_in_replica(ls_context *c, ls_value *args, void *user)
 {
     ls_error err = LS_ERROR_INIT;
@@ -558,7 +558,7 @@ static ls_value *reduce_in_replica(ls_context *c, ls_value *args, void *user)
 
 LST_TEST(s11_replica_functions_do_not_reduce_for_all)
 {
-    ls_strategy *s = mirrored(2);
+    ls_strategy *s = mirrored_of(2);
     ls_value *p = lst_per_replica(LS_F32, LS_SHAPE(1), 2, LST_NUMBERS(1, 2));
 
     LST_OK(ls_strategy_run(s, reduce_in_replica, p, s, NULL, NULL));
@@ -572,7 +572,7 @@ LST_MAIN(LST_CASE(s36_without_an_axis_the_shape_stays_and_with_one_it_goes),
          LST_CASE(s39_only_sums_and_means_exist), LST_CASE(s40_axes_are_reduced_together),
          LST_CASE(s41_an_axis_outside_is_refused),
          LST_CASE(s42_a_plain_value_has_a_mean_and_no_sum_over_several_replicas),
-         LST_CASE(s43_with_an_axis_a_plain_value_counts_once_a_replica),
+         LST_CASE(s43_with_an_axis_a_plain_value_counts_once_per_replica),
          LST_CASE(s44_a_structure_is_reduced_leaf_by_leaf),
          LST_CASE(s45_equal_copies_have_a_mean_and_no_sum),
          LST_CASE(an_on_read_variable_is_reduced_like_per_replica_and_others_are_copies),

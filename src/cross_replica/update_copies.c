@@ -1,10 +1,13 @@
-/* Calling a function for each copy of a variable, on its device. */
+/*
+ * ls_strategy_update() and its relatives: calls a function for each copy of a variable,
+ * on the copy's device.
+ */
 #include "base/guard.h"
 #include "cross_replica/cross_replica.h"
 
 #include <string.h>
 
-/* The function of an update, for one component; results are retained. */
+/* The function of an update and its arguments. */
 typedef struct update {
     ls_update_fn fn;
     ls_replica_fn plain; /* update_non_slot: without a variable */
@@ -13,7 +16,7 @@ typedef struct update {
     bool group;
 } update;
 
-/* Where updates draw: every component from `begin` on, the next update from `end`. */
+/* Random positions: every component draws from `begin`, the next update from `end` on. */
 struct draws {
     ls_random_state *caller;
     uint64_t begin, end;
@@ -29,7 +32,7 @@ static ls_status draws_begin(struct draws *d, ls_error *err)
     return LS_OK;
 }
 
-/* Runs the function for component `i`; the result is retained. */
+/* Calls the function for component `i`; the result is retained. */
 static ls_status update_component(ls_strategy *s, ls_variable *component,
                                   ls_device *device, int i, const update *u,
                                   struct draws *draws, ls_value **out, ls_error *err)
@@ -79,14 +82,14 @@ static ls_status update_component(ls_strategy *s, ls_variable *component,
 }
 
 /* group = false: each leaf becomes a tuple of the local results. */
-static ls_status tuples(ls_value *leaf, void *user, ls_value **out, ls_error *err)
+static ls_status local_tuple(ls_value *leaf, void *user, ls_value **out, ls_error *err)
 {
     return ls_strategy_local_results(user, leaf, out, err);
 }
 
 static ls_status ungroup(ls_strategy *s, ls_value *merged, ls_value **out, ls_error *err)
 {
-    return ls_value_map(merged, tuples, s, out, err);
+    return ls_value_map(merged, local_tuple, s, out, err);
 }
 
 static ls_status merge_results(ls_strategy *s, ls_value *const *results, size_t n,
@@ -138,7 +141,7 @@ static ls_status update_each(ls_strategy *s, ls_variable *v, ls_device *const *d
     return st;
 }
 
-/* One copy: the function is called once and its result is handed on as it is. */
+/* One copy: the function is called once and its result is returned unchanged. */
 static ls_status update_once(ls_strategy *s, ls_variable *v, ls_device *device,
                              const update *u, ls_value **out, ls_error *err)
 {
@@ -170,7 +173,7 @@ static ls_status update_all(ls_strategy *s, ls_variable *v, const update *u,
     return update_once(s, v, v->device, u, out, err);
 }
 
-/* A value that differs between replicas is no argument for what is kept equal. */
+/* Fails for a PerReplica value: it would make copies that are kept equal differ. */
 static ls_status check_argument(ls_value *leaf, void *user, ls_value **out, ls_error *err)
 {
     const ls_variable *v = user;
@@ -198,7 +201,7 @@ static ls_status check_arguments(ls_variable *v, ls_value *args, ls_error *err)
     return st;
 }
 
-/* In a replica: ReplicaContext.update, its result alone. */
+/* In a replica: as ls_replica_update(); the result is that of this replica. */
 static ls_status update_in_replica(ls_context *c, ls_variable *v, const update *u,
                                    ls_value **out, ls_error *err)
 {

@@ -1,4 +1,4 @@
-/* Arrays as a dataset. */
+/* ls_strategy_numpy_dataset(): a dataset whose elements are the rows of arrays. */
 #include "input/input.h"
 
 ls_dataset *ls_strategy_numpy_dataset(ls_strategy *s, ls_value *arrays)
@@ -8,5 +8,5 @@ ls_dataset *ls_strategy_numpy_dataset(ls_strategy *s, ls_value *arrays)
                                   "numpy dataset: %s is NULL",
                                   s == NULL ? "the strategy" : "the value of arrays");
     }
-    return ls_dataset_slices(arrays); // tensors never change: nothing has to be copied
+    return ls_dataset_slices(arrays); // tensors are immutable: no copy is needed
 }

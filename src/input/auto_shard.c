@@ -1,12 +1,12 @@
 /*
- * What one of several workers reads. FILE gives every worker files of its own: a shard is
- * put where file names go into a reader. DATA lets every worker read all and keep each
- * n-th part. AUTO tries FILE first. Which of them applies decides how batches are cut,
- * too: DATA cuts each batch evenly by itself (the older rule), the others keep the sizes
- * that add up to the global batch.
+ * Auto-sharding: the part of the input that one of several workers reads. FILE lets every
+ * worker read different files: a shard is inserted before each reader, behind its file
+ * names. DATA lets every worker read everything and keep each n-th part. AUTO tries FILE
+ * first. The policy also decides how batches are cut: DATA cuts each batch evenly
+ * (TensorFlow's older rule), the others keep the sizes that add up to the global batch.
  *
- * FILE first looks for the places and changes nothing; only then the graph is rewritten,
- * so that an attempt that fails leaves no trace.
+ * FILE first finds the nodes to change and changes nothing; only then the graph is
+ * rewritten, so an attempt that fails has no effect.
  */
 #include "input/input.h"
 
@@ -21,18 +21,18 @@ static const char *const readers[] = {"tfrecord", "textline", "fixed", NULL};
 static const char *const rows[] = {"tensors", "slices", "list_files", NULL};
 static const char *const trailing[] = {"prefetch", "options", NULL};
 
-/* Operators that FILE walks through: what is behind them decides. */
+/* Operators that the search for readers passes through. */
 static const char *const transparent[] = {
     "batch",   "parallel_batch", "padded_batch", "cache",         "filter",
     "map",     "parallel_map",   "options",      "parse_example", "prefetch",
     "rebatch", "legacy_rebatch", "repeat",       "shard",         "shuffle",
     "skip",    "take",           "unbatch",      "window",        NULL};
 
-/* What is to be done to the graph. */
+/* The changes to make to the graph. */
 struct edits {
     const lsi_sharding *how;
-    const ls_dataset **shard;  /* nodes whose input 0 is to be sharded */
-    const ls_dataset **remove; /* nodes to be left out */
+    const ls_dataset **shard;  /* nodes whose input 0 gets a shard */
+    const ls_dataset **remove; /* nodes to remove */
     size_t nshard, nremove, room;
     ls_error *err;
 };
@@ -47,7 +47,10 @@ static bool listed(const ls_dataset *const *list, size_t n, const ls_dataset *d)
     return false;
 }
 
-/* How many steps a walk over all paths takes: no list can become longer. */
+/*
+ * The number of nodes on all paths, a shared node counted once per path: an upper bound
+ * for the lists.
+ */
 static size_t count_nodes(const ls_dataset *d)
 {
     size_t n = 1;
@@ -69,7 +72,7 @@ static ls_status shard_input_of(struct edits *e, const ls_dataset *d)
 static ls_status no_files(struct edits *e, const ls_dataset *d)
 {
     return lsi_fail(e->err, LS_NOT_FOUND, -1,
-                    "auto-shard: no files to share out: the pipeline begins with \"%s\", "
+                    "auto-shard: no files to shard: the pipeline begins with \"%s\", "
                     "which does not read files by a dataset of names; use the policy "
                     "DATA or OFF",
                     d->ops->kind);
@@ -88,9 +91,10 @@ static bool opens_files(const ls_dataset *d)
 }
 
 /*
- * The node right behind a function operator that tensors in memory go into directly,
- * seen from function operator `d` over operators that are walked through; NULL: none.
- * TensorFlow means rows that are datasets of files, and does not look at what they are.
+ * From function operator `d`, follows input 0 through the transparent operators to
+ * another function operator whose input is tensors in memory; returns the node right
+ * behind that operator, or NULL. TensorFlow shards there: it expects rows that are
+ * datasets of files, and does not check it.
  */
 static const ls_dataset *behind_rows(const ls_dataset *d)
 {
@@ -108,14 +112,14 @@ static const ls_dataset *behind_rows(const ls_dataset *d)
     return d;
 }
 
-/* Finds the places to shard on every way to a source. */
-static ls_status look(struct edits *e, const ls_dataset *d)
+/* Finds the nodes to shard, on every path to a source. */
+static ls_status find_readers(struct edits *e, const ls_dataset *d)
 {
     if (lsi_dataset_is(d, "assert_cardinality")) {
         if (!listed(e->remove, e->nremove, d)) {
             e->remove[e->nremove++] = d;
         }
-        return look(e, d->inputs[0]);
+        return find_readers(e, d->inputs[0]);
     }
     if (lsi_dataset_among(d, sources) || d->ninputs == 0) {
         return no_files(e, d);
@@ -124,22 +128,22 @@ static ls_status look(struct edits *e, const ls_dataset *d)
         ls_status st = LS_OK;
 
         for (int i = 0; i < d->ninputs && st == LS_OK; i++) {
-            st = look(e, d->inputs[i]);
+            st = find_readers(e, d->inputs[i]);
         }
         return st;
     }
     const bool function = lsi_dataset_among(d, functions);
-    const ls_dataset *place = function ? behind_rows(d) : NULL;
-    if (place != NULL) {
-        return shard_input_of(e, place);
+    const ls_dataset *after_rows = function ? behind_rows(d) : NULL;
+    if (after_rows != NULL) {
+        return shard_input_of(e, after_rows);
     }
     if (!function && !lsi_dataset_among(d, transparent)) {
         return lsi_dataset_among(d, readers) ? shard_input_of(e, d) : no_files(e, d);
     }
-    return opens_files(d) ? shard_input_of(e, d) : look(e, d->inputs[0]);
+    return opens_files(d) ? shard_input_of(e, d) : find_readers(e, d->inputs[0]);
 }
 
-/* Leaves out shuffles; *user becomes the one next to the source. */
+/* Removes shuffles; *user becomes the one nearest to the source. */
 static ls_status unshuffle(void *user, ls_dataset *node, ls_dataset *const *inputs,
                            ls_dataset **out, ls_error *err)
 {
@@ -147,7 +151,7 @@ static ls_status unshuffle(void *user, ls_dataset *node, ls_dataset *const *inpu
 
     (void)err;
     if (lsi_dataset_is(node, "shuffle")) {
-        *first = *first == NULL ? node : *first; // inputs come before
+        *first = *first == NULL ? node : *first; // inputs are visited first
         *out = ls_dataset_retain(inputs[0]);
     }
     return LS_OK;
@@ -161,7 +165,7 @@ ls_status lsi_fail_too_few(int64_t files, int64_t shards, ls_error *err)
                     (long long)files, (long long)shards);
 }
 
-/* Files that are too few are noticed here, by all workers, if their number is known. */
+/* Detects too few files, if their number is known: the same result on all workers. */
 static void check_count(const lsi_sharding *how, const ls_dataset *names)
 {
     if (names->cardinality > 0 && names->cardinality < how->shards) {
@@ -169,7 +173,7 @@ static void check_count(const lsi_sharding *how, const ls_dataset *names)
     }
 }
 
-/* The names of one worker: sharded in a fixed order, and shuffled after that. */
+/* The file names of one worker: sharded in a fixed order, then shuffled. */
 static ls_status shard_names(const lsi_sharding *how, ls_dataset *names, ls_dataset **out,
                              ls_error *err)
 {
@@ -201,7 +205,7 @@ static ls_status apply_edits(void *user, ls_dataset *node, ls_dataset *const *in
     if (listed(e->remove, e->nremove, node)) {
         if (e->how->index == 0) {
             lsi_log(LS_LOG_WARNING,
-                    "auto-shard: assert_cardinality(%lld) is left out, it would count "
+                    "auto-shard: assert_cardinality(%lld) is removed: it would count "
                     "the elements of one worker",
                     (long long)node->cardinality);
         }
@@ -215,8 +219,8 @@ static ls_status apply_edits(void *user, ls_dataset *node, ls_dataset *const *in
     return st == LS_OK ? lsi_graph_over(node, names, out, err) : st;
 }
 
-static ls_status by_files(ls_dataset *d, const lsi_sharding *how, ls_dataset **out,
-                          ls_error *err)
+static ls_status shard_by_files(ls_dataset *d, const lsi_sharding *how, ls_dataset **out,
+                                ls_error *err)
 {
     const size_t room = count_nodes(d);
     const ls_dataset **lists = lsi_alloc(room, 2 * sizeof(ls_dataset *));
@@ -227,7 +231,7 @@ static ls_status by_files(ls_dataset *d, const lsi_sharding *how, ls_dataset **o
         return lsi_fail_memory(err, "auto-shard", room * 2 * sizeof(ls_dataset *));
     }
     e.remove = lists + room;
-    st = look(&e, d);
+    st = find_readers(&e, d);
     if (st == LS_OK) {
         st = lsi_graph_rewrite(d, apply_edits, &e, out, err);
     }
@@ -235,15 +239,15 @@ static ls_status by_files(ls_dataset *d, const lsi_sharding *how, ls_dataset **o
     return st;
 }
 
-/* A shard behind everything but prefetches; the batch is cut evenly before it. */
-static ls_status by_data(ls_dataset *d, const lsi_sharding *how, ls_dataset **out,
-                         ls_error *err)
+/* Inserts a shard before trailing prefetches and options; makes a rebatch cut evenly. */
+static ls_status shard_by_data(ls_dataset *d, const lsi_sharding *how, ls_dataset **out,
+                               ls_error *err)
 {
     ls_dataset *x = NULL;
     ls_status st;
 
     if (lsi_dataset_among(d, trailing)) {
-        st = by_data(d->inputs[0], how, &x, err);
+        st = shard_by_data(d->inputs[0], how, &x, err);
         return st == LS_OK ? lsi_graph_over(d, x, out, err) : st;
     }
     x = ls_dataset_retain(d);
@@ -268,11 +272,11 @@ static ls_status fill_hint(void *user, ls_dataset *node, ls_dataset *const *inpu
         out, err);
 }
 
-static ls_status automatic(ls_dataset *d, const lsi_sharding *how, ls_dataset **out,
-                           ls_error *err)
+static ls_status shard_automatically(ls_dataset *d, const lsi_sharding *how,
+                                     ls_dataset **out, ls_error *err)
 {
     ls_error why = LS_ERROR_INIT;
-    const ls_status st = by_files(d, how, out, &why);
+    const ls_status st = shard_by_files(d, how, out, &why);
 
     if (st == LS_OK) {
         return LS_OK;
@@ -284,7 +288,7 @@ static ls_status automatic(ls_dataset *d, const lsi_sharding *how, ls_dataset **
         lsi_log(LS_LOG_WARNING, "%s; every worker reads everything and keeps its part",
                 why.message);
     }
-    return by_data(d, how, out, err);
+    return shard_by_data(d, how, out, err);
 }
 
 ls_status lsi_auto_shard(ls_dataset *d, const lsi_sharding *how, ls_dataset **out,
@@ -308,15 +312,15 @@ ls_status lsi_auto_shard(ls_dataset *d, const lsi_sharding *how, ls_dataset **ou
             *out = ls_dataset_retain(d);
             return LS_OK;
         }
-        return by_files(d, how, out, err);
+        return shard_by_files(d, how, out, err);
     case LS_SHARD_DATA:
-        return by_data(d, how, out, err);
+        return shard_by_data(d, how, out, err);
     case LS_SHARD_BY_HINT:
         return lsi_graph_rewrite(d, fill_hint, &hints, out, err);
     case LS_SHARD_AUTO:
-        return automatic(d, how, out, err);
+        return shard_automatically(d, how, out, err);
     }
-    return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "auto-shard: %d is no policy",
+    return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "auto-shard: %d is not a policy",
                     (int)how->policy);
 }
 
@@ -348,7 +352,7 @@ ls_dataset *ls_dataset_auto_shard_with(ls_dataset *d, const ls_auto_shard_option
         ls_dataset_release(out);
         st = lsi_fail_too_few(few, how.shards, &err);
     }
-    if (st != LS_OK) { // `d` may be somebody else's, too
+    if (st != LS_OK) { // `d` may have other references: it is not changed
         out = lsi_dataset_failed(st, err.kind, "%s", err.message);
     }
     ls_dataset_release(d);
@@ -360,7 +364,7 @@ ls_dataset *ls_dataset_auto_shard(ls_dataset *d, int64_t shards, int64_t index,
 {
     ls_auto_shard_options o = LS_AUTO_SHARD_OPTIONS_INIT;
 
-    o.shards = shards != 0 ? shards : -1; // here it is a number like any other
+    o.shards = shards != 0 ? shards : -1; // here 0 is an invalid number, not the default
     o.index = index;
     o.policy = policy;
     return ls_dataset_auto_shard_with(d, &o);

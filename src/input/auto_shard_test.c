@@ -1,4 +1,4 @@
-/* What is left of a pipeline for one of several workers. */
+/* Tests of auto-sharding: the pipeline that one of several workers gets. */
 #include "input_test.h"
 
 static ls_dataset *prefetched(void)
@@ -30,7 +30,7 @@ LST_TEST(d42_the_shard_goes_before_prefetches)
     IN_PLAIN(d, "0 2 end");
 }
 
-LST_TEST(d43_a_shard_demands_an_element_for_everybody)
+LST_TEST(d43_a_shard_needs_an_element_for_every_worker)
 {
     ls_dataset *d = in_range(1024), *odd;
     ls_error err = LS_ERROR_INIT;
@@ -55,7 +55,7 @@ LST_TEST(d43_a_shard_demands_an_element_for_everybody)
     ls_dataset_release(odd);
 }
 
-LST_TEST(d45_off_gives_everything_to_everybody)
+LST_TEST(d45_off_lets_every_worker_read_everything)
 {
     IN_SHARD(four, LS_SHARD_OFF, 2, 0, "0 1 2 3 end");
     IN_SHARD(four, LS_SHARD_OFF, 2, 1, "0 1 2 3 end");
@@ -137,7 +137,7 @@ LST_TEST(sharding_data_undoes_a_rebatch_at_the_end)
     IN_SHARD(rebatched, LS_SHARD_DATA, 2, 1, "[4 5 6 7] end");
 }
 
-/* A node that two branches share is rewritten once, and stays one. */
+/* A node that two branches share is rewritten once, and is still shared. */
 static ls_dataset *shared(void)
 {
     ls_dataset *d = ls_dataset_shard(in_range(6), LS_SHARD_HINT, 0);
@@ -217,11 +217,11 @@ static void shards_rebatched(ls_auto_shard policy, int64_t replicas, const char 
     in_plain(ls_dataset_auto_shard_with(d, &o), want, LST_HERE);
 }
 
-LST_TEST(by_data_a_rebatch_cuts_for_as_many_replicas_as_are_told)
+LST_TEST(by_data_a_rebatch_cuts_for_the_given_number_of_replicas)
 {
     static const ls_auto_shard policies[] = {LS_SHARD_DATA, LS_SHARD_AUTO};
 
-    for (size_t i = 0; i < LSI_COUNT_OF(policies); i++) { // as TensorFlow 2.21 cuts
+    for (size_t i = 0; i < LSI_COUNT_OF(policies); i++) { // the sizes of TensorFlow 2.21
         shards_rebatched(policies[i], 1, "[0 1 2 3 4 5 6 7] end");
         shards_rebatched(policies[i], 2, "[0 1 2 3] [8 9 10 11] end");
         shards_rebatched(policies[i], 3, "[0 1 2] [6 7] [11 12 13] end");
@@ -230,8 +230,8 @@ LST_TEST(by_data_a_rebatch_cuts_for_as_many_replicas_as_are_told)
 }
 
 LST_MAIN(LST_CASE(d42_the_shard_goes_before_prefetches),
-         LST_CASE(d43_a_shard_demands_an_element_for_everybody),
-         LST_CASE(d45_off_gives_everything_to_everybody),
+         LST_CASE(d43_a_shard_needs_an_element_for_every_worker),
+         LST_CASE(d45_off_lets_every_worker_read_everything),
          LST_CASE(d51_files_are_demanded_where_there_are_none),
          LST_CASE(d65_d66_a_hint_says_where_to_shard),
          LST_CASE(d67_parts_that_are_none_are_refused),
@@ -240,4 +240,4 @@ LST_MAIN(LST_CASE(d42_the_shard_goes_before_prefetches),
          LST_CASE(what_branches_share_stays_shared),
          LST_CASE(worker_0_alone_warns_that_files_cannot_be_shared_out),
          LST_CASE(every_allocation_of_a_rewrite_may_fail),
-         LST_CASE(by_data_a_rebatch_cuts_for_as_many_replicas_as_are_told))
+         LST_CASE(by_data_a_rebatch_cuts_for_the_given_number_of_replicas))

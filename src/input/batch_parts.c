@@ -1,4 +1,4 @@
-/* How a global batch is cut: parts that differ by at most one row. */
+/* Sizes of the parts of a global batch: they differ by at most one row. */
 #include "input/input.h"
 
 ls_status ls_batch_sizes(int64_t global_batch, int workers, int replicas, int worker,

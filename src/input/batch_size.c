@@ -1,7 +1,7 @@
-/* The global batch size: read off the spec, or found by walking up the pipeline. */
+/* The global batch size of a dataset: from its spec, or by walking up the pipeline. */
 #include "input/input.h"
 
-/* Operators behind which a batch is still the same batch. */
+/* Operators that do not change the size of a batch. */
 static const char *const transparent[] = {
     "cache", "filter",  "options", "parse_example", "prefetch",           "repeat",
     "shard", "shuffle", "skip",    "take",          "assert_cardinality", NULL};
@@ -9,7 +9,7 @@ static const char *const transparent[] = {
 static const char *const batches[] = {"batch", "parallel_batch", "padded_batch", NULL};
 static const char *const several[] = {"zip", "concatenate", NULL};
 
-static int64_t walk(const ls_dataset *d)
+static int64_t find_batch_size(const ls_dataset *d)
 {
     while (lsi_dataset_among(d, transparent)) {
         d = d->inputs[0];
@@ -20,16 +20,16 @@ static int64_t walk(const ls_dataset *d)
     if (!lsi_dataset_among(d, several)) {
         return -1;
     }
-    const int64_t first = walk(d->inputs[0]);
+    const int64_t first = find_batch_size(d->inputs[0]);
     for (int i = 1; i < d->ninputs; i++) {
-        if (walk(d->inputs[i]) != first) {
+        if (find_batch_size(d->inputs[i]) != first) {
             return -1;
         }
     }
     return first;
 }
 
-/* The dim 0 that all components have; -1: they differ; -2: some do not know theirs. */
+/* The dim 0 that all components have; -1: they differ; -2: some are unknown. */
 static int64_t common_rows(const ls_spec *s)
 {
     int64_t rows = -2;
@@ -61,6 +61,6 @@ ls_status lsi_batch_size(const ls_dataset *d, int64_t *out, ls_error *err)
         }
     }
     const int64_t rows = common_rows(d->spec);
-    *out = rows == -2 ? walk(d) : rows;
+    *out = rows == -2 ? find_batch_size(d) : rows;
     return LS_OK;
 }

@@ -1,11 +1,11 @@
-/* Values on the device of the replica they are for. */
+/* Moves values to the device of the replica they belong to. */
 #include "input/input.h"
 
 #include <string.h>
 
 /*
- * Logical CPU devices share their memory, so that arriving on one is a new name for the
- * same bytes. Small tensors carry their bytes with them.
+ * Logical CPU devices share memory: the result is a view of the same bytes with another
+ * device. Small tensors hold their bytes inline, so these are copied.
  */
 static ls_tensor *on_device(ls_tensor *t, ls_device *device)
 {
@@ -15,7 +15,7 @@ static ls_tensor *on_device(ls_tensor *t, ls_device *device)
     if (v == NULL) {
         return NULL;
     }
-    if (t->data == (void *)t->small) { // a string keeps its bytes alive by a buffer
+    if (t->data == (void *)t->small) { // not for strings: a buffer holds their bytes
         memcpy(v->small, t->small, sizeof v->small);
         v->data = v->small;
     }
@@ -23,7 +23,7 @@ static ls_tensor *on_device(ls_tensor *t, ls_device *device)
     return v;
 }
 
-static ls_status place(ls_value *leaf, void *user, ls_value **out, ls_error *err)
+static ls_status place_leaf(ls_value *leaf, void *user, ls_value **out, ls_error *err)
 {
     ls_device *device = user;
     ls_tensor *t = ls_value_as_tensor(leaf);
@@ -42,8 +42,8 @@ static ls_status place(ls_value *leaf, void *user, ls_value **out, ls_error *err
     return st;
 }
 
-/* Moves the tensors that nobody else has, so that nobody can tell; whether all are. */
-static bool move(ls_value *v, ls_device *device)
+/* Changes the device of tensors with one reference in place; returns whether all were. */
+static bool move_in_place(ls_value *v, ls_device *device)
 {
     ls_tensor *t = ls_value_as_tensor(v);
     bool all = true;
@@ -62,7 +62,7 @@ static bool move(ls_value *v, ls_device *device)
         return true;
     }
     for (size_t i = 0; i < v->size; i++) {
-        all = move(v->child[i], device) && all;
+        all = move_in_place(v->child[i], device) && all;
     }
     return all;
 }
@@ -71,7 +71,7 @@ ls_status lsi_value_move(ls_value *v, ls_device *device, ls_value **out, ls_erro
 {
     ls_status st;
 
-    if (device == NULL || move(v, device)) {
+    if (device == NULL || move_in_place(v, device)) {
         *out = v;
         return LS_OK;
     }
@@ -86,5 +86,5 @@ ls_status lsi_value_place(ls_value *v, ls_device *device, ls_value **out, ls_err
         *out = ls_value_retain(v);
         return LS_OK;
     }
-    return ls_value_map(v, place, device, out, err);
+    return ls_value_map(v, place_leaf, device, out, err);
 }

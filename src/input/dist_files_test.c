@@ -1,4 +1,4 @@
-/* Workers that share out files. `TF{...}` of the spec is records() here. */
+/* Tests of workers that divide files. `TF{...}` of the spec is records() here. */
 #include "input_test.h"
 
 #include "lockstep/record.h"
@@ -14,7 +14,7 @@ struct file {
 #define FILES(...) ((const struct file[]){__VA_ARGS__, {NULL, 0, 0}})
 
 static char folder[64];
-static const struct file *files; // of the present case
+static const struct file *files; // files of the current test case
 
 static const char *path_of(const char *name, char *path, size_t size)
 {
@@ -53,7 +53,7 @@ static void remove_files(void)
     files = NULL;
 }
 
-/* The names of the present case's files. */
+/* The names of the current case's files. */
 static size_t list_names(char paths[][128], const char **names)
 {
     size_t n = 0;
@@ -79,7 +79,7 @@ static ls_dataset *decoded(ls_dataset *d)
     return in_map(d, decode, NULL, LS_I64, 0, NULL);
 }
 
-/* The files [begin, end) of the present case. */
+/* The files [begin, end) of the current case. */
 static ls_dataset *records_of(size_t begin, size_t end)
 {
     char paths[16][128];
@@ -130,7 +130,7 @@ static ls_dataset *open_one(ls_value *name, void *user)
     return ls_dataset_tfrecord_files((const char *[]){path}, 1, NULL);
 }
 
-/* A function of the user's that says that it reads files. */
+/* A user's function that declares that it reads files. */
 static ls_interleave_options reading(int64_t cycle)
 {
     ls_interleave_options o = LS_INTERLEAVE_OPTIONS_INIT;
@@ -296,7 +296,7 @@ static void tell_error(in_worker *me)
     ls_dataset_release(d);
 }
 
-/* Names whose number nobody knows before they have been read. */
+/* File names whose number is unknown before they have been read. */
 static ls_value *always(ls_context *c, ls_value *x, void *user)
 {
     const bool yes = true;
@@ -311,7 +311,7 @@ static ls_dataset *counted_late(void)
     return ls_dataset_batch(flat_files(ls_dataset_filter(names_only(), always, NULL)), 2);
 }
 
-LST_TEST(d52_d53_too_few_files_are_told_to_everybody)
+LST_TEST(d52_d53_too_few_files_fail_on_every_worker)
 {
     static in_worker ws[IN_WORKERS];
 
@@ -351,7 +351,7 @@ static ls_dataset *unspecified(void)
         ls_dataset_map(ls_dataset_tfrecord_files(names, n, NULL), decode, NULL, NULL), 2);
 }
 
-LST_TEST(a_worker_without_data_or_spec_looks_at_the_dataset_itself)
+LST_TEST(a_worker_without_data_or_spec_reads_the_dataset_itself)
 {
     write_files(FILES({"a", 0, 2}, {"b", 0, -1}));
     IN_CHECK(unspecified, LS_SHARD_FILE, 2, 1, "[0] | [1] | [2] | end",
@@ -374,7 +374,7 @@ static ls_dataset *taken(void)
     return ls_dataset_batch(ls_dataset_take(records(), 3), 2);
 }
 
-LST_TEST(d56_to_d58_what_stands_behind_the_reader_is_for_each_worker)
+LST_TEST(d56_to_d58_operators_behind_the_reader_are_for_each_worker)
 {
     write_files(FILES({"a", 0, 1}, {"b", 2, 3}));
     IN_CHECK(repeated, LS_SHARD_AUTO, 2, 1, "[0] | [1] | [0] | [1] | end",
@@ -420,7 +420,7 @@ LST_TEST(d59_files_are_shuffled_behind_the_shard)
     remove_files();
 }
 
-/* The names in the order of two shuffles, one behind the other. */
+/* The names in the order of two shuffles, one after the other. */
 static ls_dataset *shuffled_twice(void)
 {
     return flat_files(ls_dataset_shuffle(ls_dataset_shuffle(names_only(), 10, 1), 10, 2));
@@ -535,7 +535,7 @@ static ls_dataset *pair(ls_value *element, void *user)
     return ls_dataset_repeat(ls_dataset_tensors(element), 2);
 }
 
-/* A function behind the reader of a list: every worker reads all files. */
+/* A function operator behind the reader of a list: every worker reads all files. */
 static ls_dataset *function_behind(void)
 {
     ls_interleave_options o = LS_INTERLEAVE_OPTIONS_INIT;
@@ -585,10 +585,10 @@ static const lst_case cases[] = {
     LST_CASE(d47_interleaved_files),
     LST_CASE(d48_each_worker_cuts_its_own_files),
     LST_CASE(d49_d50_every_input_of_a_zip_or_concatenation_is_sharded),
-    LST_CASE(d52_d53_too_few_files_are_told_to_everybody),
+    LST_CASE(d52_d53_too_few_files_fail_on_every_worker),
     LST_CASE(d54_d55_workers_whose_files_are_read_keep_step),
-    LST_CASE(a_worker_without_data_or_spec_looks_at_the_dataset_itself),
-    LST_CASE(d56_to_d58_what_stands_behind_the_reader_is_for_each_worker),
+    LST_CASE(a_worker_without_data_or_spec_reads_the_dataset_itself),
+    LST_CASE(d56_to_d58_operators_behind_the_reader_are_for_each_worker),
     LST_CASE(d59_files_are_shuffled_behind_the_shard),
     LST_CASE(of_several_shuffles_the_one_next_to_the_names_is_kept),
     LST_CASE(d60_d61_a_range_or_an_unknown_operator_makes_files_impossible),

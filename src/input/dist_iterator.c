@@ -1,11 +1,11 @@
 /*
- * Steps: one part for each replica of this worker, and the end for all workers at once.
- * A step that fails keeps the parts it has; the next call goes on with them, so that no
- * element is lost and replicas stay in line with the batches.
+ * Steps of a distributed iterator: one part per replica of this worker; all workers end
+ * at the same step. A step that fails keeps the parts it has; the next call continues
+ * with them, so no element is lost and every replica gets the part of its batch.
  */
 #include "input/input.h"
 
-/* What a worker tells the others at every step. */
+/* What a worker sends to the others at every step. */
 enum { FACT_STEP, FACT_PRESENT, FACT_STATUS, FACTS };
 
 static ls_status open_feeds(ls_dist_iterator *it, ls_error *err);
@@ -82,20 +82,21 @@ ls_status lsi_dist_iterator_create(ls_dist_dataset *dd, bool uninitialized,
     return LS_OK;
 }
 
-/* The pipeline `i` and how far it is read ahead. */
+/* The options of feed `i`: its pipeline, devices and how many elements it prefetches. */
 static lsi_feed_options feed_options(const ls_dist_dataset *dd, int i)
 {
     const size_t replicas = dd->npipelines > 1 ? 1 : (size_t)dd->local;
     lsi_feed_options o = {.callable = dd->callable, .user = dd->user};
 
     o.dataset = dd->callable != NULL ? NULL : dd->pipelines[i];
-    o.ahead = replicas * 2 * (size_t)dd->buffer; // on the host, and on the device
+    // one buffer on the host and one on the device
+    o.ahead = replicas * 2 * (size_t)dd->buffer;
     o.cheap_ns = dd->cheap_ns;
     if (!dd->on_host) {
         o.devices = dd->strategy->devices + (dd->npipelines > 1 ? i : 0);
         o.ndevices = replicas;
     }
-    if (dd->prefetched) { // one thread reads ahead for both of them
+    if (dd->prefetched) { // the feed's thread replaces that of the last node, a prefetch
         o.dataset = dd->pipelines[i]->inputs[0];
         o.ahead += dd->buffer > 0 ? replicas : 0;
     }
@@ -161,8 +162,8 @@ ls_status lsi_dist_iterator_ready(const ls_dist_iterator *it, const char *what,
     if (mode != NULL && !mode->cross && !it->dataset->strategy->ops->is_default) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "%s: a distributed iterator has a part for every replica, "
-                             "so that one replica cannot ask it; call it outside of the "
-                             "replica function and hand the value to ls_strategy_run()",
+                             "so one replica cannot call it; call it outside of the "
+                             "replica function and pass the value to ls_strategy_run()",
                              what);
     }
     if (it->uninitialized) {
@@ -172,7 +173,7 @@ ls_status lsi_dist_iterator_ready(const ls_dist_iterator *it, const char *what,
     return LS_OK;
 }
 
-/* A part for each replica; where data is missing NULL, if `missing` allows it. */
+/* Takes a part for each replica; NULL where data has ended, if `missing` allows it. */
 static ls_status collect_parts(ls_dist_iterator *it, bool missing, ls_error *err)
 {
     const ls_dist_dataset *dd = it->dataset;
@@ -189,14 +190,14 @@ static ls_status collect_parts(ls_dist_iterator *it, bool missing, ls_error *err
     return st;
 }
 
-static ls_status ended(ls_dist_iterator *it, ls_error *err)
+static ls_status end_iteration(ls_dist_iterator *it, ls_error *err)
 {
     lsi_dist_iterator_drop(it);
     it->over = true;
     return lsi_fail(err, LS_OUT_OF_RANGE, -1, "end of the distributed dataset");
 }
 
-/* The parts as one value. */
+/* Returns the parts as one value, and counts the step. */
 static ls_status give_step(ls_dist_iterator *it, ls_value **out, ls_error *err)
 {
     const ls_dist_dataset *dd = it->dataset;
@@ -216,8 +217,8 @@ static ls_status give_step(ls_dist_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-/* The spec that an element of the dataset shows, read once more from the beginning. */
-static ls_status look_at_one(ls_dist_iterator *it, ls_error *err)
+/* Finds the spec by reading the first element, with a new iterator over the dataset. */
+static ls_status read_one_spec(ls_dist_iterator *it, ls_error *err)
 {
     ls_dataset *d = NULL;
     lsi_iterator *one = NULL;
@@ -238,8 +239,8 @@ static ls_status look_at_one(ls_dist_iterator *it, ls_error *err)
     }
     if (st == LS_OUT_OF_RANGE || st == LS_NOT_FOUND) {
         st = lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                           "distribute: this worker has no data, and what an empty "
-                           "batch looks like is not known; give the spec of the map");
+                           "distribute: this worker has no data, and the spec of an "
+                           "empty batch is not known; declare the spec of the map");
     }
     ls_value_release(v);
     lsi_iterator_close(one);
@@ -247,7 +248,7 @@ static ls_status look_at_one(ls_dist_iterator *it, ls_error *err)
     return st;
 }
 
-/* What elements look like, for stand-ins; borrowed. */
+/* The spec of elements, for empty batches; borrowed. */
 static ls_status known_spec(ls_dist_iterator *it, const ls_spec **out, ls_error *err)
 {
     const ls_dist_dataset *dd = it->dataset;
@@ -263,13 +264,13 @@ static ls_status known_spec(ls_dist_iterator *it, const ls_spec **out, ls_error 
         }
     }
     if (it->seen == NULL && st == LS_OK) {
-        st = look_at_one(it, err);
+        st = read_one_spec(it, err);
     }
     *out = it->seen;
     return st;
 }
 
-/* Stand-ins for the parts that are missing, kept from step to step. */
+/* Creates empty batches for missing parts; they are reused from step to step. */
 static ls_status make_empties(ls_dist_iterator *it, ls_error *err)
 {
     const ls_dist_dataset *dd = it->dataset;
@@ -288,7 +289,7 @@ static ls_status make_empties(ls_dist_iterator *it, ls_error *err)
     return st;
 }
 
-/* How many parts all workers have; the failure of one is a failure of all. */
+/* Sums the number of parts over all workers; a failure of one worker fails all. */
 static ls_status sum_present(ls_dist_iterator *it, ls_status st, int64_t *present,
                              ls_error *err)
 {
@@ -324,7 +325,7 @@ static ls_status sum_present(ls_dist_iterator *it, ls_status st, int64_t *presen
     return LS_OK;
 }
 
-/* A step in which replicas and workers that have run out get empty batches. */
+/* A step in which replicas and workers without data get empty batches. */
 static ls_status step_partial(ls_dist_iterator *it, ls_value **out, ls_error *err)
 {
     const ls_dist_dataset *dd = it->dataset;
@@ -344,7 +345,7 @@ static ls_status step_partial(ls_dist_iterator *it, ls_value **out, ls_error *er
         return st;
     }
     if (present == 0) {
-        return ended(it, err);
+        return end_iteration(it, err);
     }
     for (int r = 0; r < dd->local; r++) {
         if (it->parts[r] == NULL) {
@@ -354,13 +355,13 @@ static ls_status step_partial(ls_dist_iterator *it, ls_value **out, ls_error *er
     return give_step(it, out, err);
 }
 
-/* A step with a part for every replica, or none; what a last step had is lost. */
+/* A step with a part for every replica, or the end; drops an incomplete last step. */
 static ls_status step_whole(ls_dist_iterator *it, ls_value **out, ls_error *err)
 {
     const ls_status st = collect_parts(it, false, err);
 
     if (st == LS_OUT_OF_RANGE) {
-        return ended(it, err);
+        return end_iteration(it, err);
     }
     return st == LS_OK ? give_step(it, out, err) : st;
 }
@@ -369,7 +370,7 @@ static ls_status take_step(ls_dist_iterator *it, bool partial, ls_value **out,
                            ls_error *err)
 {
     if (it->over) {
-        return ended(it, err);
+        return end_iteration(it, err);
     }
     return partial ? step_partial(it, out, err) : step_whole(it, out, err);
 }
@@ -383,9 +384,11 @@ static ls_status check_next(const ls_dist_iterator *it, bool refused, ls_error *
     return lsi_dist_iterator_ready(it, "next", err);
 }
 
-/* Where the program is, for the workers that wait for this one; unless it was refused:
- * several replicas at once may have been. */
-static void note_place(ls_dist_iterator *it, ls_status st)
+/*
+ * Records the site of the program's call, which workers that wait for this one report.
+ * Not for calls that failed a check: those may come from several replica threads at once.
+ */
+static void note_site(ls_dist_iterator *it, ls_status st)
 {
     const lsi_comm_site place = lsi_comm_take_site();
 
@@ -398,7 +401,7 @@ ls_status(ls_dist_iterator_next)(ls_dist_iterator *it, ls_value **out, ls_error 
 {
     const ls_status st = check_next(it, it == NULL || out == NULL, err);
 
-    note_place(it, st);
+    note_site(it, st);
     return st == LS_OK ? take_step(it, it->dataset->partial, out, err) : st;
 }
 
@@ -408,7 +411,7 @@ ls_status(ls_dist_iterator_next_optional)(ls_dist_iterator *it, bool *has, ls_va
     ls_status st = check_next(it, it == NULL || has == NULL || out == NULL, err);
     ls_error why = LS_ERROR_INIT;
 
-    note_place(it, st);
+    note_site(it, st);
     if (st != LS_OK) {
         return st;
     }

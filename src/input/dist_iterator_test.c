@@ -1,14 +1,14 @@
-/* Iterators, partial batches, specs, contexts, and the older ways to make them. */
+/* Tests of distributed iterators, partial batches, specs, and compat.v1 iterators. */
 #include "input_test.h"
 
-/* A function's dataset on `workers` workers; what each sees. */
+/* Runs a function's dataset on `workers` workers; the text is what each one reads. */
 struct function_case {
     ls_input_fn fn;
     int ahead;
     bool optional;
 };
 
-/* All steps by the optional form. */
+/* All steps, by the form that returns whether there is a value. */
 static void drain_optional(in_text *t, ls_dist_iterator *it, int replicas)
 {
     bool has = true;
@@ -147,7 +147,7 @@ static ls_dataset *no_batch(const ls_input_context *ic, void *user)
     return ls_dataset_batch(in_range(0), 2);
 }
 
-/* It says that it has nothing, and is not asked. */
+/* A cardinality of 0: next_optional returns no value without reading. */
 static ls_dataset *said_to_be_empty(const ls_input_context *ic, void *user)
 {
     (void)ic;
@@ -218,7 +218,7 @@ LST_TEST(empty_batches_keep_the_structure)
     ls_spec_release(both);
 }
 
-/* A map that does not say what it makes. */
+/* A map without a declared spec. */
 static ls_value *pairs(ls_context *c, ls_value *x, void *user)
 {
     ls_tensor *t = ls_value_as_tensor(x);
@@ -347,7 +347,7 @@ LST_TEST(d73_d74_the_spec_of_a_part)
     spec_is(ls_dataset_repeat(eight_rows(), -1), 2, 1, "float32(4,10) wrapped", LST_HERE);
 }
 
-/* Two epochs of one distributed dataset. */
+/* Two epochs over one distributed dataset. */
 static void epochs_of(ls_dataset *d, in_text *one, in_text *two)
 {
     in_machine m = in_machine_of(2);
@@ -403,7 +403,7 @@ LST_TEST(distributing_leaves_the_dataset_alone)
     LST_OK(ls_strategy_distribute(m.s, d, NULL, &dd, &err));
     LST_OK(ls_dist_iterate(dd, &it, &err));
     in_drain(&used, it, 2, IN_STEPS);
-    in_drain_plain(&after, d); // its own shuffle has not been used
+    in_drain_plain(&after, d); // the distributed dataset has its own shuffle
     in_drain_plain(&before, same);
     LST_CHECK(strcmp(before.text, after.text) == 0);
     ls_dist_iterator_release(it);

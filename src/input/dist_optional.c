@@ -1,4 +1,4 @@
-/* What a distributed iterator gives, or that it gives nothing, as an object. */
+/* ls_optional: the result of ls_dist_iterator_next_as_optional(), a value or none. */
 #include "base/base.h"
 
 #include "lockstep/distribute.h"

@@ -1,12 +1,12 @@
 /*
- * The position of a distributed iterator: that of every feed after the last step that was
- * given, with what had been read ahead. It is a tensor of bytes that ends with a sum over
- * them.
+ * The state of a distributed iterator: the position of every feed after the last step
+ * returned, with the elements prefetched. It is a tensor of bytes that ends with a
+ * checksum.
  */
 #include "base/hash.h"
 #include "input/input.h"
 
-static const uint64_t magic = UINT64_C(0x3154534944534c02); // and the version
+static const uint64_t magic = UINT64_C(0x3154534944534c02); // includes the version
 
 static ls_status write_all(ls_dist_iterator *it, lsi_state_writer *w, ls_error *err)
 {
@@ -24,7 +24,7 @@ static ls_status write_all(ls_dist_iterator *it, lsi_state_writer *w, ls_error *
     for (size_t i = 0; i < LSI_COUNT_OF(head); i++) {
         lsi_state_write_u64(w, head[i]);
     }
-    for (int r = 0; r < it->have; r++) { // of a step that failed and will go on
+    for (int r = 0; r < it->have; r++) { // of a step that failed and will be continued
         lsi_state_write_bool(w, it->parts[r] != NULL);
         if (it->parts[r] != NULL) {
             lsi_state_write_value(w, it->parts[r]);
@@ -64,7 +64,7 @@ ls_status ls_dist_iterator_save(ls_dist_iterator *it, ls_value **out, ls_error *
         st = out == NULL ? lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                                          "save: out is NULL")
                          : lsi_fail(err, LS_FAILED_PRECONDITION, -1,
-                                    "save: what a callable gives next cannot be saved");
+                                    "save: the position of a callable cannot be saved");
     }
     if (st == LS_OK) {
         st = write_all(it, &w, err);
@@ -76,7 +76,7 @@ ls_status ls_dist_iterator_save(ls_dist_iterator *it, ls_value **out, ls_error *
     return st;
 }
 
-/* The state is one of this worker of a job of this size. */
+/* Checks that the state belongs to this worker of a job of this size. */
 static ls_status check_head(const ls_dist_dataset *dd, const uint64_t *head,
                             ls_error *err)
 {
@@ -153,7 +153,7 @@ static ls_status read_all(ls_dist_iterator *it, lsi_state_reader *r, ls_error *e
     return st;
 }
 
-/* The bytes of a state that is whole. */
+/* Opens a state after checking its checksum. */
 static ls_status open_state(const ls_value *state, lsi_state_reader *r, ls_error *err)
 {
     const ls_tensor *t = state != NULL ? ls_value_as_tensor(state) : NULL;
@@ -165,7 +165,7 @@ static ls_status open_state(const ls_value *state, lsi_state_reader *r, ls_error
         ls_tensor_data(t) == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
                              "restore: a position is a tensor of bytes, as "
-                             "ls_dist_iterator_save() gives it");
+                             "ls_dist_iterator_save() returns it");
     }
     if (ls_tensor_bytes(t) < sizeof sum) {
         return lsi_state_damaged(err, "it is too short");
@@ -186,7 +186,7 @@ ls_status ls_dist_iterator_restore(ls_dist_iterator *it, ls_value *state, ls_err
 
     if (st == LS_OK && it->dataset->callable != NULL) {
         st = lsi_fail(err, LS_FAILED_PRECONDITION, -1,
-                      "restore: what a callable gives next cannot be restored");
+                      "restore: the position of a callable cannot be restored");
     }
     if (st == LS_OK) {
         st = open_state(state, &r, err);

@@ -1,4 +1,4 @@
-/* Positions of distributed iterators: saved after a step, restored elsewhere. */
+/* Tests of saving distributed iterators, and of restoring into other iterators. */
 #include "input_test.h"
 
 #include "lockstep/record.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Takes `take` steps, saves, goes on; then restores elsewhere and goes on there. */
+/* Takes `take` steps, saves, continues; restores into another iterator, continues. */
 struct state_case {
     in_build build;
     ls_auto_shard policy;
@@ -41,12 +41,12 @@ static void save_and_restore(in_worker *me)
     ls_dist_iterator *it = open_case(me, c, c->ahead, &dd);
     in_drain(&taken, it, me->replicas, c->take);
     LST_OK(ls_dist_iterator_save(it, &state, &err));
-    in_drain(&rest, it, me->replicas, IN_STEPS); // saving did not disturb it
+    in_drain(&rest, it, me->replicas, IN_STEPS); // saving had no effect on it
     ls_dist_iterator_release(it);
     ls_dist_dataset_release(dd);
 
     it = open_case(me, c, c->ahead_then, &dd_then);
-    for (int turn = 0; turn < 2; turn++) { // a state can be used more than once
+    for (int turn = 0; turn < 2; turn++) { // a state can be restored more than once
         again = (in_text){{0}, 0};
         LST_OK(ls_dist_iterator_restore(it, state, &err));
         in_drain(&again, it, me->replicas, IN_STEPS);
@@ -85,7 +85,7 @@ LST_TEST(d105_the_first_example_goes_on_where_it_was)
     CHECK_STATE(d1, LS_SHARD_AUTO, 0, 1, 2, "[0 1],[2 3] | [4 5],[6 7] | [8],[9] | end");
     CHECK_STATE(d1, LS_SHARD_AUTO, 1, 1, 2, "[4 5],[6 7] | [8],[9] | end");
     CHECK_STATE(d1, LS_SHARD_AUTO, 3, 1, 2, "end");
-    CHECK_STATE(d1, LS_SHARD_AUTO, 4, 1, 2, "end"); // the end was seen
+    CHECK_STATE(d1, LS_SHARD_AUTO, 4, 1, 2, "end"); // the end was reached
 }
 
 static char folder[64];
@@ -240,7 +240,7 @@ LST_TEST(d105_another_number_of_workers_or_replicas_is_refused)
             "another pipeline", LST_HERE);
 }
 
-/* Every length and every byte that is not what was written is noticed. */
+/* Truncation at every length and a change of every byte are detected. */
 LST_TEST(a_state_that_is_damaged_is_noticed)
 {
     ls_value *state = saved_by(2, 2, d1());
@@ -270,7 +270,7 @@ static ls_dataset *endless(void)
     return ls_dataset_batch(ls_dataset_range(0, 1000, 1), 4);
 }
 
-/* One worker restores an older position than the other: both are told. */
+/* One worker restores an older state than the other: both fail. */
 static void restore_unevenly(in_worker *me)
 {
     const struct state_case c = {endless, LS_SHARD_AUTO, 0, -1, -1};
@@ -293,7 +293,7 @@ static void restore_unevenly(in_worker *me)
     ls_dist_dataset_release(dd);
 }
 
-LST_TEST(workers_at_different_steps_are_told)
+LST_TEST(workers_at_different_steps_all_fail)
 {
     static in_worker ws[IN_WORKERS];
 
@@ -307,7 +307,7 @@ static const lst_case cases[] = {
     LST_CASE(shuffled_epochs_go_on_after_every_step),
     LST_CASE(d105_another_number_of_workers_or_replicas_is_refused),
     LST_CASE(a_state_that_is_damaged_is_noticed),
-    LST_CASE(workers_at_different_steps_are_told)};
+    LST_CASE(workers_at_different_steps_all_fail)};
 
 int main(int argc, char **argv)
 {

@@ -1,4 +1,4 @@
-/* Several workers read one memory source: everybody keeps every n-th part. */
+/* Tests of several workers with a source in memory: each keeps every n-th part. */
 #include "input_test.h"
 
 static ls_dataset *d34(void)
@@ -84,7 +84,7 @@ static ls_dataset *unseeded(void)
         4);
 }
 
-/* Every worker draws seeds of its own; all must draw one order, or they overlap. */
+/* Every worker draws its own seeds; all must use the same ones, or parts overlap. */
 static void mark_seen(in_worker *me)
 {
     atomic_int *seen = (atomic_int *)me->arg;
@@ -200,7 +200,7 @@ static ls_value *fail_on_five(ls_context *c, ls_value *x, void *user)
     return x;
 }
 
-/* Elements one by one: worker w reads range(8w, 8w + 8), and 5 is a failure. */
+/* Elements one by one: worker w reads range(8w, 8w + 8); reading 5 fails. */
 static ls_dataset *own_range(const ls_input_context *ic, void *user)
 {
     const int64_t first = 8 * (int64_t)ic->pipeline_id;
@@ -236,7 +236,7 @@ static void step_over_failures(in_worker *me)
     ls_dist_dataset_release(dd);
 }
 
-LST_TEST(a_failure_of_one_worker_is_told_to_all_and_loses_nothing)
+LST_TEST(a_failure_of_one_worker_fails_all_and_loses_nothing)
 {
     static in_worker ws[IN_WORKERS];
 
@@ -258,7 +258,7 @@ static void ask_after_the_end(in_worker *me)
     LST_OK(ls_strategy_distribute(me->s, d, &me->opts, &dd, &err));
     LST_OK(ls_dist_iterate(dd, &it, &err));
     in_drain(&me->text, it, me->replicas, IN_STEPS);
-    if (me->worker == 0) { // alone
+    if (me->worker == 0) { // one worker
         LST_FAILS(ls_dist_iterator_next(it, &v, &err), LS_OUT_OF_RANGE, err, "end");
     }
     ls_dist_iterator_release(it);
@@ -266,7 +266,7 @@ static void ask_after_the_end(in_worker *me)
     ls_dataset_release(d);
 }
 
-LST_TEST(after_the_end_nobody_is_waited_for)
+LST_TEST(after_the_end_no_worker_waits_for_others)
 {
     static in_worker ws[IN_WORKERS];
 
@@ -317,18 +317,18 @@ LST_TEST(workers_agree_on_what_they_distribute)
     static in_worker ws[IN_WORKERS];
     const ls_input_fn functions[] = {some_dtype, fails_on_one, endless_on_one};
 
-    in_run(2, 1, only_distribute, &functions[0], ws); // other elements
+    in_run(2, 1, only_distribute, &functions[0], ws); // other specs
     in_same(ws[0].text.text, "INVALID_ARGUMENT by -1 ", LST_HERE);
     in_same(ws[1].text.text, "INVALID_ARGUMENT by -1 ", LST_HERE);
-    in_run(2, 1, only_distribute, &functions[1], ws); // a failure of one
+    in_run(2, 1, only_distribute, &functions[1], ws); // one fails
     in_same(ws[0].text.text, "INVALID_ARGUMENT by 1 ", LST_HERE);
     in_same(ws[1].text.text, "INVALID_ARGUMENT by -1 ", LST_HERE);
-    in_run(2, 1, only_distribute, &functions[2], ws); // one never ends, the other does
+    in_run(2, 1, only_distribute, &functions[2], ws); // one is infinite, the other ends
     in_same(ws[0].text.text, "OK by -1 [0 1] | [2 3] | [] | [] | ...", LST_HERE);
     in_same(ws[1].text.text, "OK by -1 [0 1] | [2 3] | [0 1] | [2 3] | ...", LST_HERE);
 }
 
-LST_TEST(where_a_worker_stands_is_checked)
+LST_TEST(the_index_of_a_worker_is_checked)
 {
     in_machine m = in_machine_of(1);
     ls_distribute_options o = LS_DISTRIBUTE_OPTIONS_INIT;
@@ -357,7 +357,7 @@ LST_TEST(where_a_worker_stands_is_checked)
     in_machine_end(&m);
 }
 
-/* ---- distributing is collective ---- */
+/* ---- ls_strategy_distribute() is collective ---- */
 
 struct pair {
     ls_strategy *s;
@@ -392,7 +392,7 @@ static void distributes(void *arg)
     ls_dataset_release(d);
 }
 
-LST_TEST(a_worker_that_distributes_alone_is_told_who_is_missing)
+LST_TEST(a_worker_that_distributes_alone_gets_the_names_of_missing_ones)
 {
     in_machine m = in_machine_of(1);
     ls_comm_local_options lo = LS_COMM_LOCAL_OPTIONS_INIT;
@@ -412,7 +412,7 @@ LST_TEST(a_worker_that_distributes_alone_is_told_who_is_missing)
     in_machine_end(&m);
 }
 
-LST_TEST(what_one_worker_may_not_distribute_is_told_to_the_others)
+LST_TEST(a_dataset_that_one_worker_may_not_distribute_fails_on_all)
 {
     for (int way = 0; way < 2; way++) {
         in_machine m = in_machine_of(1);
@@ -443,9 +443,9 @@ LST_MAIN(LST_CASE(d34_d35_replica_r_of_worker_w_gets_piece_w_plus_w_times_r),
          LST_CASE(unseeded_shuffles_are_one_order_on_all_workers),
          LST_CASE(shared_seeds_are_another_pair_for_every_shuffle),
          LST_CASE(d44_every_row_is_somewhere_once),
-         LST_CASE(a_failure_of_one_worker_is_told_to_all_and_loses_nothing),
-         LST_CASE(after_the_end_nobody_is_waited_for),
+         LST_CASE(a_failure_of_one_worker_fails_all_and_loses_nothing),
+         LST_CASE(after_the_end_no_worker_waits_for_others),
          LST_CASE(workers_agree_on_what_they_distribute),
-         LST_CASE(where_a_worker_stands_is_checked),
-         LST_CASE(a_worker_that_distributes_alone_is_told_who_is_missing),
-         LST_CASE(what_one_worker_may_not_distribute_is_told_to_the_others))
+         LST_CASE(the_index_of_a_worker_is_checked),
+         LST_CASE(a_worker_that_distributes_alone_gets_the_names_of_missing_ones),
+         LST_CASE(a_dataset_that_one_worker_may_not_distribute_fails_on_all))

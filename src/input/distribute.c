@@ -1,7 +1,10 @@
-/* A dataset of global batches, cut and shared out for the replicas of this worker. */
+/*
+ * ls_strategy_distribute(): a dataset of global batches, cut into parts and sharded for
+ * the replicas of this worker.
+ */
 #include "input/input.h"
 
-enum { HAND_OVER_NS = 10000 }; // what a thread that sleeps is woken for
+enum { HAND_OVER_NS = 10000 }; // the time to wake a thread: prefetching must save more
 
 ls_dist_dataset *ls_dist_dataset_retain(ls_dist_dataset *d)
 {
@@ -45,7 +48,7 @@ static ls_status refuse_call(const char *what, const char *why, ls_error *err)
     return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "%s: %s", what, why);
 }
 
-/* Which of how many workers this is, and how many replicas there are of all. */
+/* Sets workers, worker and total replicas from the options, and checks them. */
 static ls_status find_worker(const char *what, ls_dist_dataset *dd,
                              const ls_distribute_options *opts, ls_error *err)
 {
@@ -67,7 +70,7 @@ static ls_status find_worker(const char *what, ls_dist_dataset *dd,
         (ls_comm_size(dd->comm) != dd->workers || ls_comm_rank(dd->comm) != dd->worker)) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "%s: worker %d of %d, but its communicator has rank %d of "
-                             "%d; give the communicator of the workers",
+                             "%d; pass the communicator of the workers",
                              what, dd->worker, dd->workers, ls_comm_rank(dd->comm),
                              ls_comm_size(dd->comm));
     }
@@ -97,7 +100,7 @@ ls_status lsi_dist_create(const char *what, ls_strategy *s,
     if (dd == NULL) {
         return lsi_fail_memory(err, what, sizeof *dd);
     }
-    // The default strategy has nobody to share with, whatever the options say.
+    // The default strategy is one worker, whatever the options say.
     opts = opts == NULL || s->ops->is_default ? &none : opts;
     atomic_init(&dd->refs, 1);
     dd->strategy = ls_strategy_retain(s);
@@ -116,8 +119,8 @@ ls_status lsi_dist_create(const char *what, ls_strategy *s,
     return LS_OK;
 }
 
-/* One replica in all has nobody to keep step with; several do not lose what is left. */
-static bool keeps_step(const ls_dist_dataset *dd)
+/* True if replicas must end at the same step, by empty batches for those without data. */
+static bool must_end_together(const ls_dist_dataset *dd)
 {
     return dd->strategy->ops->per_replica || dd->workers > 1;
 }
@@ -126,7 +129,7 @@ ls_status lsi_dist_describe(ls_dist_dataset *dd, const ls_dataset *original,
                             const ls_spec *spec, ls_error *err)
 {
     dd->cardinality = original->cardinality;
-    dd->partial = keeps_step(dd) && original->cardinality != LS_INFINITE &&
+    dd->partial = must_end_together(dd) && original->cardinality != LS_INFINITE &&
                   (dd->workers > 1 || !lsi_spec_is_static(original->spec));
     dd->empty_spec = ls_spec_retain((ls_spec *)spec);
     if (dd->partial && dd->workers > 1) {
@@ -136,7 +139,7 @@ ls_status lsi_dist_describe(ls_dist_dataset *dd, const ls_dataset *original,
     return LS_OK;
 }
 
-/* Batches in parts for the replicas, still for one worker that reads everything. */
+/* Cuts batches into parts for the replicas, before sharding. */
 static ls_status cut_batches(const ls_dist_dataset *dd, ls_dataset *d, ls_dataset **out,
                              ls_error *err)
 {
@@ -164,7 +167,7 @@ static ls_status cut_batches(const ls_dist_dataset *dd, ls_dataset *d, ls_datase
     return st;
 }
 
-/* The pipeline of this worker into dd->pipelines[0]. `d` is a graph of our own. */
+/* Builds the pipeline of this worker in dd->pipelines[0]. `d` is a copy made for it. */
 static ls_status build_pipeline(ls_dist_dataset *dd, ls_dataset *d, ls_error *err)
 {
     const lsi_sharding how = {dd->workers, dd->worker, dd->total, d->options.auto_shard,
@@ -179,7 +182,7 @@ static ls_status build_pipeline(ls_dist_dataset *dd, ls_dataset *d, ls_error *er
     } else {
         parts = ls_dataset_retain(d);
     }
-    if (st == LS_OK) { // sharding does not change what is declared
+    if (st == LS_OK) { // sharding does not change the spec
         st = lsi_dist_describe(dd, d, parts->spec, err);
     }
     if (st == LS_OK) {
@@ -192,7 +195,7 @@ static ls_status build_pipeline(ls_dist_dataset *dd, ls_dataset *d, ls_error *er
     return st;
 }
 
-static ls_status distribute(ls_dist_dataset *dd, ls_dataset *d, ls_error *err)
+static ls_status distribute_input(ls_dist_dataset *dd, ls_dataset *d, ls_error *err)
 {
     ls_dataset *own = NULL;
     ls_status st = ls_dataset_status(d, err);
@@ -238,8 +241,8 @@ ls_status(ls_strategy_distribute)(ls_strategy *s, ls_dataset *d,
     } else if (dd->pipelines == NULL) {
         st = lsi_fail_memory(err, "distribute", sizeof(ls_dataset *));
     }
-    // What is refused here is told to the workers that wait.
-    st = st == LS_OK ? distribute(dd, d, err) : lsi_dist_agree(dd, st, false, err);
+    // A failure here is reported to the workers that wait in agreement, too.
+    st = st == LS_OK ? distribute_input(dd, d, err) : lsi_dist_agree(dd, st, false, err);
     if (st != LS_OK) {
         ls_dist_dataset_release(dd);
         return st;

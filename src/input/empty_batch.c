@@ -1,9 +1,9 @@
-/* What stands for data that is not there: specs without a row count, empty batches. */
+/* Empty batches for replicas without data, and specs with an unknown number of rows. */
 #include "input/input.h"
 
 #include "data/sparse.h"
 
-/* The spec of the same structure over other children, which are borrowed. */
+/* The spec with the structure of `s` and other children, which are borrowed. */
 static ls_status same_structure(const ls_spec *s, ls_spec *const *children, ls_spec **out,
                                 ls_error *err)
 {
@@ -92,7 +92,7 @@ static ls_status empty_tensor(ls_dtype dtype, const ls_shape *shape, ls_device *
     return st;
 }
 
-/* Unknown sizes are 0; if all are known it is the first, where rows are counted. */
+/* Unknown dims become 0; if all are known, dim 0, the number of rows, becomes 0. */
 static ls_shape empty_shape(const ls_spec *s)
 {
     ls_shape shape = {LSI_MAX(s->ndim, 0), {0}};
@@ -112,7 +112,7 @@ static ls_shape empty_shape(const ls_spec *s)
     return shape;
 }
 
-/* No entries of a dense shape of the right rank. */
+/* A sparse value without entries, of the right rank. */
 static ls_status empty_sparse(const ls_spec *s, ls_device *device, ls_value **out,
                               ls_error *err)
 {
@@ -175,6 +175,6 @@ ls_status lsi_empty_value(const ls_spec *s, ls_device *device, ls_value **out,
         return empty_structure(s, device, out, err);
     }
     return lsi_fail(err, LS_UNIMPLEMENTED, -1,
-                    "distribute: a replica has no data, and there is no empty dataset "
-                    "to stand for a window; give every replica the same number");
+                    "distribute: a replica has no data, and a window has no empty batch; "
+                    "every replica must have the same number of windows");
 }

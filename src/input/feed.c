@@ -1,41 +1,45 @@
 /*
- * A feed deals the elements of one pipeline to replicas in turn. One thread reads ahead;
- * who asks takes what is there, and if nothing is there and the thread is not at it,
- * makes the next element himself: a hand-over between threads is never on the way to data
- * that is ready or that nobody is making. What reading ahead can save is the making of an
- * element, and no more than the time that who takes is away between two. Where one of
- * them is less than waking a thread, it is not worth it: the thread sleeps.
+ * A feed distributes the elements of one pipeline to replicas in turn. One thread
+ * prefetches elements into a queue. A reader (lsi_feed_take()) takes the first element of
+ * the queue; if the queue is empty and the thread is not reading the pipeline, the reader
+ * reads the next element itself. So a reader waits for the thread only while the thread
+ * is reading the element that the reader needs.
  *
- * `pulling` is the right to ask the pipeline. Elements come in order because only its
- * holder asks, and because who takes asks only when nothing lies ready. What ends the
- * elements at this place, the end or a failure, comes after those that lie ready.
+ * Prefetching saves at most the time to make an element, and at most the time between two
+ * calls of the reader. Where either is less than the cost of waking a thread (cheap_ns),
+ * the thread sleeps.
+ *
+ * `pulling` is a lock on the pipeline. Elements stay in order because only its holder
+ * reads the pipeline, and because a reader takes it only when the queue is empty. The end
+ * or a failure, which stops prefetching, is stored in `tail` and returned after the
+ * elements in the queue.
  */
 #include "input/input.h"
 
 struct lsi_feed {
-    lsi_feed_options opts; /* dataset and devices: kept by the distributed dataset */
+    lsi_feed_options opts; /* dataset and devices are owned by the distributed dataset */
     lsi_iterator *it;      /* used by the holder of `pulling` */
-    uint64_t dealt;        /* elements made so far; likewise */
-    int64_t cost_ns;       /* of making one, the last ones counting most; likewise */
+    uint64_t dealt;        /* elements made so far; used by the holder of `pulling` */
+    int64_t cost_ns;       /* moving average of the time to make one; used by the same */
 
-    lsi_mutex lock;  /* guards what follows */
-    int64_t left_ns; /* when the last take ended; -1: there was none */
-    int64_t away_ns; /* between two takes, the last ones counting most; -1: not known */
-    lsi_cond more;   /* something was made, or `pulling` was given back */
-    lsi_cond room;   /* the thread has something to do */
-    ls_value **ring;
-    size_t first, count, capacity; /* of the ring, which may hold more than `ahead` */
-    ls_error tail;                 /* after what lies ready; code LS_OK: nothing yet */
+    lsi_mutex lock;       /* guards the fields below */
+    int64_t last_call_ns; /* when the last call of the reader ended; -1: none yet */
+    int64_t between_ns;   /* moving average of the time between calls; -1: not known */
+    lsi_cond more;        /* an element was queued, or `pulling` was released */
+    lsi_cond room;        /* the thread may have work */
+    ls_value **queue;
+    size_t first, count, capacity; /* of the queue; capacity may exceed `ahead` */
+    ls_error tail;                 /* the end or a failure after the queue; LS_OK: none */
     bool pulling;
-    bool woken; /* the thread was told already */
+    bool woken; /* the thread has been signalled already */
     bool waiting;
     bool stop;
-    bool broken; /* a restore failed half way: `tail` stays */
+    bool broken; /* a restore failed halfway: `tail` is returned until one succeeds */
     bool started;
     lsi_thread thread;
 };
 
-/* The next element, wherever it comes from. */
+/* The next element of the pipeline or of the callable, on the device of its replica. */
 static ls_status make_element(lsi_feed *f, ls_value **out, ls_error *err)
 {
     const lsi_feed_options *o = &f->opts;
@@ -45,7 +49,7 @@ static ls_status make_element(lsi_feed *f, ls_value **out, ls_error *err)
 
     if (st == LS_OK && v == NULL) {
         st = lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
-                           "input: the callable gave no value");
+                           "input: the callable returned no value");
     }
     if (st != LS_OK) {
         return st;
@@ -56,40 +60,42 @@ static ls_status make_element(lsi_feed *f, ls_value **out, ls_error *err)
     return st;
 }
 
-/* A mean that follows what it is of: over some steps, whatever parts they have. */
-static int64_t follow(const lsi_feed *f, int64_t mean, int64_t x)
+/* A moving average over about 8 steps, each of one element per replica. */
+static int64_t moving_average(const lsi_feed *f, int64_t mean, int64_t x)
 {
     const int64_t span = 8 * (int64_t)LSI_MAX(f->opts.ndevices, 1);
 
     return mean + (x - mean) / span;
 }
 
-/* The time, where it matters. */
-static int64_t now(const lsi_feed *f)
+/* The time; 0 without prefetching, where it is not used. */
+static int64_t time_now(const lsi_feed *f)
 {
     return f->opts.ahead > 0 ? f->opts.now_ns() : 0;
 }
 
-/* The same, and what it costs: *at is when it begins, then when it ended. Only for the
- * holder of `pulling`. */
-static ls_status pull(lsi_feed *f, int64_t *at, ls_value **out, ls_error *err)
+/*
+ * Makes an element and updates the average time it takes. *at: in, the time before; out,
+ * the time after. For the holder of `pulling` only.
+ */
+static ls_status pull_element(lsi_feed *f, int64_t *at, ls_value **out, ls_error *err)
 {
     const bool first = f->dealt == 0;
     const int64_t begin = *at;
     const ls_status st = make_element(f, out, err);
 
-    *at = now(f);
-    f->cost_ns = first ? *at - begin : follow(f, f->cost_ns, *at - begin);
+    *at = time_now(f);
+    f->cost_ns = first ? *at - begin : moving_average(f, f->cost_ns, *at - begin);
     return st;
 }
 
-/* Notes how long who takes was away; the lock is held. */
-static void arrive(lsi_feed *f, int64_t at)
+/* Updates the average time between calls of the reader; the lock is held. */
+static void note_call(lsi_feed *f, int64_t at)
 {
-    if (f->left_ns >= 0) {
-        const int64_t away = at - f->left_ns;
+    if (f->last_call_ns >= 0) {
+        const int64_t gap = at - f->last_call_ns;
 
-        f->away_ns = f->away_ns < 0 ? away : follow(f, f->away_ns, away);
+        f->between_ns = f->between_ns < 0 ? gap : moving_average(f, f->between_ns, gap);
     }
 }
 
@@ -103,7 +109,7 @@ static bool may_read_ahead(const lsi_feed *f)
 {
     return !f->pulling && f->count < f->opts.ahead && f->tail.code == LS_OK &&
            f->cost_ns >= f->opts.cheap_ns &&
-           (f->opts.cheap_ns == 0 || f->away_ns >= f->opts.cheap_ns);
+           (f->opts.cheap_ns == 0 || f->between_ns >= f->opts.cheap_ns);
 }
 
 static void read_ahead(void *arg)
@@ -124,12 +130,12 @@ static void read_ahead(void *arg)
         }
         f->pulling = true;
         lsi_mutex_unlock(&f->lock);
-        at = now(f);
-        st = pull(f, &at, &v, &err);
+        at = time_now(f);
+        st = pull_element(f, &at, &v, &err);
         lsi_mutex_lock(&f->lock);
         f->pulling = false;
         if (st == LS_OK) {
-            f->ring[(f->first + f->count++) % f->capacity] = v;
+            f->queue[(f->first + f->count++) % f->capacity] = v;
         } else {
             note_tail(f, st, &err);
         }
@@ -140,7 +146,7 @@ static void read_ahead(void *arg)
     lsi_mutex_unlock(&f->lock);
 }
 
-/* Without a thread the elements are made when they are asked for. */
+/* Starts the thread. If that fails, elements are made when the reader asks for them. */
 static void start_reading(lsi_feed *f)
 {
     f->woken = true;
@@ -150,8 +156,8 @@ static void start_reading(lsi_feed *f)
     }
 }
 
-/* Wakes the thread when half of what it may hold is gone, not for every element. */
-static void wake(lsi_feed *f)
+/* Wakes the thread once the queue is half empty, not per element; the lock is held. */
+static void wake_thread(lsi_feed *f)
 {
     if (f->woken || f->count > f->opts.ahead / 2 || !may_read_ahead(f)) {
         return;
@@ -164,8 +170,8 @@ static void wake(lsi_feed *f)
     }
 }
 
-/* Waits for the right to ask the pipeline; the lock is held. */
-static void seize(lsi_feed *f)
+/* Waits for `pulling` and takes it; the lock is held. */
+static void take_pulling(lsi_feed *f)
 {
     while (f->pulling) {
         f->waiting = true;
@@ -175,10 +181,10 @@ static void seize(lsi_feed *f)
     f->pulling = true;
 }
 
-static void give_back(lsi_feed *f)
+static void release_pulling(lsi_feed *f)
 {
     f->pulling = false;
-    wake(f);
+    wake_thread(f);
 }
 
 ls_status lsi_feed_open(const lsi_feed_options *opts, lsi_feed **out, ls_error *err)
@@ -191,7 +197,7 @@ ls_status lsi_feed_open(const lsi_feed_options *opts, lsi_feed **out, ls_error *
     }
     f->opts = *opts;
     f->opts.now_ns = opts->now_ns != NULL ? opts->now_ns : lsi_now_ns;
-    f->left_ns = f->away_ns = -1;
+    f->last_call_ns = f->between_ns = -1;
     f->tail = (ls_error)LS_ERROR_INIT;
     f->opts.ahead = opts->callable != NULL ? 0 : opts->ahead;
     f->capacity = f->opts.ahead;
@@ -199,8 +205,8 @@ ls_status lsi_feed_open(const lsi_feed_options *opts, lsi_feed **out, ls_error *
     lsi_cond_init(&f->more);
     lsi_cond_init(&f->room);
     if (f->capacity > 0) {
-        f->ring = lsi_alloc(f->capacity, sizeof(ls_value *));
-        if (f->ring == NULL) {
+        f->queue = lsi_alloc(f->capacity, sizeof(ls_value *));
+        if (f->queue == NULL) {
             st = lsi_fail_memory(err, "an iterator", f->capacity * sizeof(ls_value *));
         }
     }
@@ -215,11 +221,11 @@ ls_status lsi_feed_open(const lsi_feed_options *opts, lsi_feed **out, ls_error *
     return LS_OK;
 }
 
-/* Lets go of what lies ready. */
-static void drop(lsi_feed *f)
+/* Releases the elements in the queue. */
+static void drop_queue(lsi_feed *f)
 {
     for (; f->count > 0; f->count--) {
-        ls_value_release(f->ring[f->first]);
+        ls_value_release(f->queue[f->first]);
         f->first = (f->first + 1) % f->capacity;
     }
 }
@@ -236,33 +242,36 @@ void lsi_feed_close(lsi_feed *f)
         lsi_mutex_unlock(&f->lock);
         lsi_thread_join(&f->thread);
     }
-    drop(f);
+    drop_queue(f);
     lsi_iterator_close(f->it);
     lsi_cond_destroy(&f->room);
     lsi_cond_destroy(&f->more);
     lsi_mutex_destroy(&f->lock);
-    lsi_free(f->ring);
+    lsi_free(f->queue);
     lsi_free(f);
 }
 
-/* What lies ready, or what comes after it; false: nothing does. The lock is held. */
+/*
+ * Takes the first element of the queue or, if it is empty, the stored end or failure;
+ * false: there is neither. The lock is held.
+ */
 static bool take_ready(lsi_feed *f, ls_value **out, ls_status *st, ls_error *err)
 {
     if (f->count > 0) {
-        *out = f->ring[f->first];
+        *out = f->queue[f->first];
         f->first = (f->first + 1) % f->capacity;
         f->count--;
         *st = LS_OK;
-        wake(f);
+        wake_thread(f);
         return true;
     }
     if (f->tail.code == LS_OK) {
         return false;
     }
     *st = lsi_fail_again(err, &f->tail);
-    if (*st != LS_OUT_OF_RANGE && !f->broken) { // the next call goes on behind a failure
+    if (*st != LS_OUT_OF_RANGE && !f->broken) { // after a failure the next call reads on
         f->tail = (ls_error)LS_ERROR_INIT;
-        wake(f);
+        wake_thread(f);
     }
     return true;
 }
@@ -270,34 +279,34 @@ static bool take_ready(lsi_feed *f, ls_value **out, ls_status *st, ls_error *err
 ls_status lsi_feed_take(lsi_feed *f, ls_value **out, ls_error *err)
 {
     ls_error why = LS_ERROR_INIT;
-    int64_t at = now(f);
+    int64_t at = time_now(f);
     ls_status st = LS_OK;
 
     lsi_mutex_lock(&f->lock);
-    arrive(f, at);
+    note_call(f, at);
     while (!take_ready(f, out, &st, err)) {
         if (f->pulling) {
             f->waiting = true;
             (void)lsi_cond_wait(&f->more, &f->lock, LSI_DEADLINE_NEVER);
             f->waiting = false;
-            at = now(f);
+            at = time_now(f);
             continue;
         }
         f->pulling = true;
         lsi_mutex_unlock(&f->lock);
-        st = pull(f, &at, out, &why);
+        st = pull_element(f, &at, out, &why);
         lsi_mutex_lock(&f->lock);
         if (st == LS_OUT_OF_RANGE) {
             note_tail(f, st, &why);
         }
-        give_back(f);
+        release_pulling(f);
         if (st != LS_OK) {
-            why.code = st; // what the user's own code returned may say no more
+            why.code = st; // user code may return a status without an error
             st = lsi_fail_again(err, &why);
         }
         break;
     }
-    f->left_ns = at;
+    f->last_call_ns = at;
     lsi_mutex_unlock(&f->lock);
     return st;
 }
@@ -308,38 +317,38 @@ ls_status lsi_feed_save(lsi_feed *f, lsi_state_writer *w, ls_error *err)
 
     if (f->it == NULL) {
         return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
-                        "input: what a callable gives next cannot be saved");
+                        "input: the position of a callable cannot be saved");
     }
     lsi_mutex_lock(&f->lock);
-    seize(f); // nothing moves now: what lies ready is part of the position
+    take_pulling(f); // from here on nothing changes; the queue is part of the state
     lsi_state_write_u64(w, f->dealt);
     lsi_state_write_u64(w, f->count);
     for (size_t i = 0; i < f->count; i++) {
-        lsi_state_write_value(w, f->ring[(f->first + i) % f->capacity]);
+        lsi_state_write_value(w, f->queue[(f->first + i) % f->capacity]);
     }
     lsi_state_write_failure(w, &f->tail);
     lsi_mutex_unlock(&f->lock);
     st = lsi_pipeline_save(f->it, w, err);
     lsi_mutex_lock(&f->lock);
-    give_back(f);
+    release_pulling(f);
     lsi_mutex_unlock(&f->lock);
     return st;
 }
 
-/* The elements that lay ready; the ring grows if theirs was larger. */
+/* Reads the saved queue; ours grows if it was larger. */
 static ls_status read_ready(lsi_feed *f, lsi_state_reader *r, ls_error *err)
 {
     uint64_t n = 0;
-    ls_status st =
-        lsi_state_read_count(r, r->size, &n, err); // each takes a byte at least
+    // each element takes at least one byte
+    ls_status st = lsi_state_read_count(r, r->size, &n, err);
 
     if (st == LS_OK && n > f->capacity) {
-        ls_value **ring = lsi_realloc(f->ring, f->capacity, n, sizeof(ls_value *));
+        ls_value **queue = lsi_realloc(f->queue, f->capacity, n, sizeof(ls_value *));
 
-        if (ring == NULL) {
+        if (queue == NULL) {
             return lsi_fail_memory(err, "an iterator", n * sizeof(ls_value *));
         }
-        f->ring = ring;
+        f->queue = queue;
         f->capacity = n;
     }
     for (uint64_t i = 0; i < n && st == LS_OK; i++) {
@@ -350,7 +359,7 @@ static ls_status read_ready(lsi_feed *f, lsi_state_reader *r, ls_error *err)
 
         st = lsi_state_read_value(r, &v, err);
         if (st == LS_OK) {
-            st = lsi_value_place(v, device, &f->ring[f->count], err);
+            st = lsi_value_place(v, device, &f->queue[f->count], err);
             ls_value_release(v);
         }
         f->count += st == LS_OK ? 1 : 0;
@@ -358,12 +367,12 @@ static ls_status read_ready(lsi_feed *f, lsi_state_reader *r, ls_error *err)
     return st;
 }
 
-/* Only for the holder of `pulling`: the thread touches nothing meanwhile. */
+/* For the holder of `pulling` only: the thread does not touch the feed meanwhile. */
 static ls_status read_position(lsi_feed *f, lsi_state_reader *r, ls_error *err)
 {
     ls_status st = lsi_state_read_u64(r, &f->dealt, err);
 
-    drop(f);
+    drop_queue(f);
     f->first = 0;
     if (st == LS_OK) {
         st = read_ready(f, r, err);
@@ -382,20 +391,20 @@ ls_status lsi_feed_restore(lsi_feed *f, lsi_state_reader *r, ls_error *err)
 
     if (f->it == NULL) {
         return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
-                        "input: what a callable gives next cannot be restored");
+                        "input: the position of a callable cannot be restored");
     }
     lsi_mutex_lock(&f->lock);
-    seize(f);
+    take_pulling(f);
     lsi_mutex_unlock(&f->lock);
     st = read_position(f, r, &why);
     lsi_mutex_lock(&f->lock);
     f->broken = st != LS_OK;
-    if (f->broken) { // neither here nor there: no data until a restore succeeds
-        drop(f);
+    if (f->broken) { // partly restored: no data until a restore succeeds
+        drop_queue(f);
         note_tail(f, st == LS_OUT_OF_RANGE ? LS_DATA_LOSS : st, &why);
         st = lsi_fail_again(err, &f->tail);
     }
-    give_back(f);
+    release_pulling(f);
     lsi_mutex_unlock(&f->lock);
     return st;
 }

@@ -1,11 +1,11 @@
-/* Reading ahead: never seen but in time. */
+/* Tests of feeds and prefetching: it changes the timing only, not the elements. */
 #include "input_test.h"
 
-/* A source that can be held up, and that counts how often it was asked. */
+/* A source that counts how many elements were requested. */
 struct tap {
     atomic_int asked;
-    int64_t end;  /* elements it has */
-    int64_t fail; /* this one is a failure; -1: none */
+    int64_t end;  /* number of elements */
+    int64_t fail; /* the element that fails; -1: none */
 };
 
 struct tap_state {
@@ -25,10 +25,10 @@ static ls_status tap_open(void *user, void **state, ls_error *err)
     return LS_OK;
 }
 
-/* A clock that only moves when it is told to, and what an element takes by it. */
+/* A clock that the test sets, and the time by it that an element takes. */
 static _Atomic int64_t clock_ns, making_ns;
 
-static int64_t told_time(void)
+static int64_t test_time(void)
 {
     return atomic_load(&clock_ns);
 }
@@ -84,7 +84,7 @@ static lsi_feed *feed_of(ls_dataset *d, size_t ahead)
 }
 
 /* The next element as a number, or minus the status. */
-static int64_t take(lsi_feed *f)
+static int64_t take_number(lsi_feed *f)
 {
     ls_error err = LS_ERROR_INIT;
     ls_value *v = NULL;
@@ -99,7 +99,7 @@ static int64_t take(lsi_feed *f)
     return x;
 }
 
-/* Waits for what has to come; the harness ends a test that waits for ever. */
+/* Waits until *x >= least; the harness ends a test that waits for ever. */
 static void wait_for(atomic_int *x, int least)
 {
     while (atomic_load(x) < least) {
@@ -115,18 +115,18 @@ LST_TEST(elements_come_in_order_however_far_it_reads_ahead)
         lsi_feed *f = feed_of(d, ahead);
 
         for (int64_t i = 0; i < 500; i++) {
-            LST_CHECK(take(f) == i);
+            LST_CHECK(take_number(f) == i);
         }
         for (int i = 0; i < 3; i++) {
-            LST_CHECK(take(f) == -LS_OUT_OF_RANGE);
+            LST_CHECK(take_number(f) == -LS_OUT_OF_RANGE);
         }
-        LST_CHECK(atomic_load(&tap.asked) == 501); // the end is asked for once
+        LST_CHECK(atomic_load(&tap.asked) == 501); // the end is requested once
         lsi_feed_close(f);
         ls_dataset_release(d);
     }
 }
 
-LST_TEST(nothing_is_read_before_it_is_asked_for_without_reading_ahead)
+LST_TEST(without_prefetching_nothing_is_read_before_it_is_requested)
 {
     struct tap tap = {0, 10, -1};
     ls_dataset *d = tapped(&tap);
@@ -134,29 +134,29 @@ LST_TEST(nothing_is_read_before_it_is_asked_for_without_reading_ahead)
 
     for (int i = 0; i < 5; i++) {
         LST_CHECK(atomic_load(&tap.asked) == i);
-        LST_CHECK(take(f) == i);
+        LST_CHECK(take_number(f) == i);
     }
     lsi_feed_close(f);
     ls_dataset_release(d);
 }
 
-LST_TEST(it_reads_as_far_ahead_as_it_may_and_no_further)
+LST_TEST(it_prefetches_up_to_its_limit_and_no_further)
 {
     struct tap tap = {0, 100, -1};
     ls_dataset *d = tapped(&tap);
     lsi_feed *f = feed_of(d, 4);
 
-    LST_CHECK(take(f) == 0);
+    LST_CHECK(take_number(f) == 0);
     wait_for(&tap.asked, 5);
     for (int i = 1; i < 50; i++) {
-        LST_CHECK(take(f) == i);
+        LST_CHECK(take_number(f) == i);
         LST_CHECK(atomic_load(&tap.asked) <= i + 5);
     }
     lsi_feed_close(f);
     ls_dataset_release(d);
 }
 
-LST_TEST(what_costs_less_than_a_thread_is_not_read_ahead)
+LST_TEST(elements_that_cost_less_than_a_thread_are_not_prefetched)
 {
     struct tap tap = {0, 100, -1};
     ls_dataset *d = tapped(&tap);
@@ -166,21 +166,23 @@ LST_TEST(what_costs_less_than_a_thread_is_not_read_ahead)
 
     LST_OK(lsi_feed_open(&o, &f, &err));
     for (int i = 0; i < 50; i++) {
-        LST_CHECK(take(f) == i);
+        LST_CHECK(take_number(f) == i);
         LST_CHECK(atomic_load(&tap.asked) == i + 1);
     }
     lsi_feed_close(f);
     ls_dataset_release(d);
 }
 
-/* Takes 50 elements that take 50 us each, being away for `away` in between: how many more
- * were made than taken. */
-static int made_ahead(int64_t away, int least)
+/*
+ * Takes 50 elements that take 50 us each to make, `gap` ns between two calls: how many
+ * more were made than taken.
+ */
+static int made_ahead(int64_t gap, int least)
 {
     struct tap tap = {0, 100, -1};
     ls_dataset *d = tapped(&tap);
     const lsi_feed_options o = {
-        .dataset = d, .ahead = 4, .cheap_ns = 10000, .now_ns = told_time};
+        .dataset = d, .ahead = 4, .cheap_ns = 10000, .now_ns = test_time};
     lsi_feed *f = NULL;
     ls_error err = LS_ERROR_INIT;
     int ahead;
@@ -188,11 +190,11 @@ static int made_ahead(int64_t away, int least)
     atomic_store(&making_ns, 50000);
     LST_OK(lsi_feed_open(&o, &f, &err));
     for (int i = 0; i < 50; i++) {
-        LST_CHECK(take(f) == i);
-        atomic_fetch_add(&clock_ns, away);
+        LST_CHECK(take_number(f) == i);
+        atomic_fetch_add(&clock_ns, gap);
     }
     wait_for(&tap.asked, 50 + least);
-    for (int i = 0; i < 2000 && least == 0; i++) { // time for what should not happen
+    for (int i = 0; i < 2000 && least == 0; i++) { // time for a mistake
         lsi_yield();
     }
     ahead = atomic_load(&tap.asked) - 50;
@@ -202,7 +204,7 @@ static int made_ahead(int64_t away, int least)
     return ahead;
 }
 
-LST_TEST(who_is_always_there_is_not_read_ahead_for)
+LST_TEST(a_reader_without_pauses_gets_no_prefetch)
 {
     LST_CHECK(made_ahead(0, 0) == 0);
     LST_CHECK(made_ahead(9000, 0) == 0);
@@ -221,8 +223,8 @@ static ls_value *two_ints(int64_t a, int64_t b)
     return v;
 }
 
-/* A value that somebody else holds is not moved under him. */
-LST_TEST(an_element_goes_to_the_device_of_its_replica_and_its_owner_keeps_his)
+/* A value with other references is not changed. */
+LST_TEST(an_element_goes_to_the_device_of_its_replica_unless_shared_then_a_copy_does)
 {
     ls_runtime_options options = LS_RUNTIME_OPTIONS_INIT;
     ls_runtime *rt = NULL;
@@ -234,7 +236,8 @@ LST_TEST(an_element_goes_to_the_device_of_its_replica_and_its_owner_keeps_his)
     ls_device *device = ls_runtime_device(rt, 1);
     ls_device *before = ls_tensor_device(ls_value_as_tensor(items[0]));
     LST_OK(ls_value_tuple(items, 2, &pair, &err));
-    ls_value_release(items[1]); // the pair has it alone; the first one is also ours
+    // the pair holds the only reference to it; the test holds the first one, too
+    ls_value_release(items[1]);
     const void *shared = ls_tensor_data(ls_value_as_tensor(items[0]));
     LST_OK(lsi_value_move(pair, device, &out, &err));
     for (size_t i = 0; i < 2; i++) {
@@ -248,7 +251,7 @@ LST_TEST(an_element_goes_to_the_device_of_its_replica_and_its_owner_keeps_his)
     ls_value_release(items[0]);
     ls_value_release(out);
 
-    items[0] = two_ints(5, 6); // nobody else's: nothing new is made
+    items[0] = two_ints(5, 6); // no other references: changed in place
     LST_OK(lsi_value_move(items[0], device, &out, &err));
     LST_CHECK(out == items[0]);
     LST_CHECK(ls_tensor_device(ls_value_as_tensor(out)) == device);
@@ -265,7 +268,7 @@ LST_TEST(a_failure_comes_in_its_place_and_the_rest_after_it)
         static const int64_t want[] = {0, 1, 2, -LS_UNAVAILABLE, 4, 5, -LS_OUT_OF_RANGE};
 
         for (size_t i = 0; i < LSI_COUNT_OF(want); i++) {
-            LST_CHECK(take(f) == want[i]);
+            LST_CHECK(take_number(f) == want[i]);
         }
         lsi_feed_close(f);
         ls_dataset_release(d);
@@ -280,14 +283,14 @@ LST_TEST(a_feed_may_be_closed_at_any_time)
         lsi_feed *f = feed_of(d, 3);
 
         for (int i = 0; i < takes; i++) {
-            (void)take(f);
+            (void)take_number(f);
         }
         lsi_feed_close(f);
         ls_dataset_release(d);
     }
 }
 
-/* What was read ahead goes into the state, failures and the end, too. */
+/* The queue, a failure and the end are part of the state. */
 static ls_dataset *ten(void)
 {
     return in_range(10);
@@ -302,16 +305,17 @@ LST_TEST(a_position_holds_what_was_read_ahead)
         ls_error err = LS_ERROR_INIT;
 
         for (int i = 0; i < takes; i++) {
-            (void)take(f);
+            (void)take_number(f);
         }
         LST_OK(lsi_feed_save(f, &w, &err));
         lsi_state_reader r = {w.bytes, w.size, 0};
-        (void)take(g); // a position of its own, which is given up
+        (void)take_number(g); // a position that the restore replaces
         LST_OK(lsi_feed_restore(g, &r, &err));
         for (int64_t i = takes; i < 10; i++) {
-            LST_CHECK(take(f) == i && take(g) == i);
+            LST_CHECK(take_number(f) == i && take_number(g) == i);
         }
-        LST_CHECK(take(f) == -LS_OUT_OF_RANGE && take(g) == -LS_OUT_OF_RANGE);
+        LST_CHECK(take_number(f) == -LS_OUT_OF_RANGE &&
+                  take_number(g) == -LS_OUT_OF_RANGE);
         lsi_state_writer_clear(&w);
         lsi_feed_close(f);
         lsi_feed_close(g);
@@ -320,7 +324,7 @@ LST_TEST(a_position_holds_what_was_read_ahead)
     }
 }
 
-/* The position once `ready` elements have been read ahead. */
+/* Saves the state once `ready` elements are in the queue. */
 static void save_with(lsi_feed *f, uint64_t ready, lsi_state_writer *w)
 {
     ls_error err = LS_ERROR_INIT;
@@ -337,25 +341,25 @@ static void save_with(lsi_feed *f, uint64_t ready, lsi_state_writer *w)
     LST_CHECK(count == ready);
 }
 
-LST_TEST(a_restore_forgets_what_lay_ready)
+LST_TEST(a_restore_drops_the_queue)
 {
     ls_dataset *d = ten(), *same = ten();
     lsi_feed *f = feed_of(d, 4), *g = feed_of(same, 0);
     lsi_state_writer w = {0};
     ls_error err = LS_ERROR_INIT;
 
-    LST_CHECK(take(f) == 0);
+    LST_CHECK(take_number(f) == 0);
     save_with(f, 4, &w);
-    for (int turn = 0; turn < 3; turn++) { // four elements lie ready each time
+    for (int turn = 0; turn < 3; turn++) { // four elements in the queue each time
         lsi_state_reader r = {w.bytes, w.size, 0};
 
         LST_OK(lsi_feed_restore(g, &r, &err));
-        LST_CHECK(take(g) == 1);
+        LST_CHECK(take_number(g) == 1);
     }
     for (int64_t i = 2; i < 10; i++) {
-        LST_CHECK(take(g) == i);
+        LST_CHECK(take_number(g) == i);
     }
-    LST_CHECK(take(g) == -LS_OUT_OF_RANGE);
+    LST_CHECK(take_number(g) == -LS_OUT_OF_RANGE);
     lsi_state_writer_clear(&w);
     lsi_feed_close(f);
     lsi_feed_close(g);
@@ -379,40 +383,40 @@ LST_TEST(a_callable_is_not_asked_after_the_end)
     ls_error err = LS_ERROR_INIT;
 
     LST_OK(lsi_feed_open(&o, &f, &err));
-    LST_CHECK(take(f) == 0 && atomic_load(&tap.asked) == 1); // and never ahead
-    LST_CHECK(take(f) == 1 && atomic_load(&tap.asked) == 2);
+    LST_CHECK(take_number(f) == 0 && atomic_load(&tap.asked) == 1); // never prefetched
+    LST_CHECK(take_number(f) == 1 && atomic_load(&tap.asked) == 2);
     for (int i = 0; i < 4; i++) {
-        LST_CHECK(take(f) == -LS_OUT_OF_RANGE);
+        LST_CHECK(take_number(f) == -LS_OUT_OF_RANGE);
     }
     LST_CHECK(atomic_load(&tap.asked) == 3);
     lsi_feed_close(f);
 }
 
-LST_TEST(a_restore_that_fails_gives_no_data_until_one_succeeds)
+LST_TEST(after_a_failed_restore_there_is_no_data_until_one_succeeds)
 {
     ls_dataset *d = ten();
     lsi_feed *f = feed_of(d, 4);
     lsi_state_writer w = {0};
     ls_error err = LS_ERROR_INIT;
 
-    LST_CHECK(take(f) == 0);
+    LST_CHECK(take_number(f) == 0);
     LST_OK(lsi_feed_save(f, &w, &err));
     for (size_t cut = 0; cut < w.size; cut += 3) {
         lsi_state_reader part = {w.bytes, cut, 0};
         const ls_status st = lsi_feed_restore(f, &part, &err);
 
         LST_CHECK(st != LS_OK && err.code == st);
-        LST_CHECK(take(f) == -(int64_t)st && take(f) == -(int64_t)st);
+        LST_CHECK(take_number(f) == -(int64_t)st && take_number(f) == -(int64_t)st);
     }
     lsi_state_reader r = {w.bytes, w.size, 0};
     LST_OK(lsi_feed_restore(f, &r, &err));
-    LST_CHECK(take(f) == 1);
+    LST_CHECK(take_number(f) == 1);
     lsi_state_writer_clear(&w);
     lsi_feed_close(f);
     ls_dataset_release(d);
 }
 
-static in_machine shared_machine; // made before allocations begin to fail
+static in_machine shared_machine; // created before allocations begin to fail
 
 static ls_status use_once(ls_error *err)
 {
@@ -423,7 +427,8 @@ static ls_status use_once(ls_error *err)
     ls_dataset *d = ls_dataset_batch(in_range(5), 3);
     ls_status st;
 
-    o.per_replica_buffer = -1; // which allocation is the n-th must not depend on threads
+    // no thread, so that the n-th allocation is always the same
+    o.per_replica_buffer = -1;
     st = ls_strategy_distribute(shared_machine.s, d, &o, &dd, err);
     st = st == LS_OK ? ls_dist_iterate(dd, &it, err) : st;
     for (int i = 0; i < 2; i++) {
@@ -448,16 +453,16 @@ LST_TEST(every_allocation_of_a_distributed_iterator_may_fail)
     in_machine_end(&shared_machine);
 }
 
-LST_MAIN(LST_CASE(elements_come_in_order_however_far_it_reads_ahead),
-         LST_CASE(nothing_is_read_before_it_is_asked_for_without_reading_ahead),
-         LST_CASE(it_reads_as_far_ahead_as_it_may_and_no_further),
-         LST_CASE(what_costs_less_than_a_thread_is_not_read_ahead),
-         LST_CASE(who_is_always_there_is_not_read_ahead_for),
-         LST_CASE(an_element_goes_to_the_device_of_its_replica_and_its_owner_keeps_his),
-         LST_CASE(a_failure_comes_in_its_place_and_the_rest_after_it),
-         LST_CASE(a_feed_may_be_closed_at_any_time),
-         LST_CASE(a_position_holds_what_was_read_ahead),
-         LST_CASE(a_restore_forgets_what_lay_ready),
-         LST_CASE(a_callable_is_not_asked_after_the_end),
-         LST_CASE(a_restore_that_fails_gives_no_data_until_one_succeeds),
-         LST_CASE(every_allocation_of_a_distributed_iterator_may_fail))
+LST_MAIN(
+    LST_CASE(elements_come_in_order_however_far_it_reads_ahead),
+    LST_CASE(without_prefetching_nothing_is_read_before_it_is_requested),
+    LST_CASE(it_prefetches_up_to_its_limit_and_no_further),
+    LST_CASE(elements_that_cost_less_than_a_thread_are_not_prefetched),
+    LST_CASE(a_reader_without_pauses_gets_no_prefetch),
+    LST_CASE(an_element_goes_to_the_device_of_its_replica_unless_shared_then_a_copy_does),
+    LST_CASE(a_failure_comes_in_its_place_and_the_rest_after_it),
+    LST_CASE(a_feed_may_be_closed_at_any_time),
+    LST_CASE(a_position_holds_what_was_read_ahead), LST_CASE(a_restore_drops_the_queue),
+    LST_CASE(a_callable_is_not_asked_after_the_end),
+    LST_CASE(after_a_failed_restore_there_is_no_data_until_one_succeeds),
+    LST_CASE(every_allocation_of_a_distributed_iterator_may_fail))

@@ -1,4 +1,7 @@
-/* Datasets that a function makes: one a worker, or one a replica, used as they are. */
+/*
+ * ls_strategy_distribute_from_function(): datasets that a user's function makes, one per
+ * worker or one per replica, used without sharding.
+ */
 #include "base/guard.h"
 #include "input/input.h"
 
@@ -9,13 +12,13 @@ static ls_status check_options(const ls_strategy *s, const ls_dist_dataset *dd,
 
     if (opts->replication != LS_PER_WORKER && !alone) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "from_function: %d is no replication mode",
+                             "from_function: %d is not a replication mode",
                              (int)opts->replication);
     }
     if (alone && (!s->ops->copies_variables || dd->workers > 1)) {
         return lsi_fail_kind(
             err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
-            "from_function: an input a replica is for MirroredStrategy in "
+            "from_function: an input per replica is for MirroredStrategy in "
             "one process, not for %s on %d workers; use LS_PER_WORKER",
             s->ops->name, dd->workers);
     }
@@ -45,15 +48,15 @@ static ls_status call_input_function(ls_dist_dataset *dd, ls_input_fn fn, void *
     guard.what = NULL;
     if (dd->pipelines[i] == NULL) {
         return lsi_fail(err, LS_RESOURCE_EXHAUSTED, -1,
-                        "from_function: the function gave no dataset: it ran out of "
-                        "memory; where something else is wrong it returns "
+                        "from_function: the function returned no dataset: it ran out of "
+                        "memory; for other failures it must return "
                         "ls_dataset_failed()");
     }
     return ls_dataset_status(dd->pipelines[i], err);
 }
 
-static ls_status make_all(ls_dist_dataset *dd, ls_input_fn fn, void *user, int n,
-                          ls_error *err)
+static ls_status make_pipelines(ls_dist_dataset *dd, ls_input_fn fn, void *user, int n,
+                                ls_error *err)
 {
     ls_status st = LS_OK;
 
@@ -102,7 +105,7 @@ ls_status(ls_strategy_distribute_from_function)(ls_strategy *s, ls_input_fn fn,
         n = opts->replication == LS_PER_REPLICA_INPUT ? dd->local : 1;
     }
     if (st == LS_OK) {
-        st = make_all(dd, fn, user, n, err);
+        st = make_pipelines(dd, fn, user, n, err);
     }
     st = lsi_dist_agree(dd, st, false, err);
     if (st != LS_OK) {

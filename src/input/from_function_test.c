@@ -1,4 +1,4 @@
-/* Inputs that functions make, values by replica, and the older iterators. */
+/* Tests of inputs made by functions, of values by replica, and of compat.v1 iterators. */
 #include "input_test.h"
 
 static ls_status count_replicas(const ls_value_context *vc, void *user, ls_value **out,
@@ -63,7 +63,7 @@ static void contexts_are(int workers, int replicas, int worker, const char *want
     in_machine_end(&m);
 }
 
-LST_TEST(d76_d77_what_the_function_is_told)
+LST_TEST(d76_d77_the_arguments_of_the_function)
 {
     const ls_input_context ic = {1, 0, 2};
     ls_dist_dataset *dd = NULL;
@@ -101,7 +101,7 @@ static ls_dataset *by_replica(const ls_input_context *ic, void *user)
                   (void *)(uintptr_t)&factors[ic->pipeline_id], LS_I64, 0, NULL);
 }
 
-LST_TEST(d78_an_input_a_replica)
+LST_TEST(d78_an_input_per_replica)
 {
     in_machine m = in_machine_of(2), one = in_machine_of(1);
     ls_distribute_options o = LS_DISTRIBUTE_OPTIONS_INIT;
@@ -182,7 +182,7 @@ LST_TEST(inputs_of_replicas_may_end_at_different_steps)
         LST_OK(ls_dist_iterator_save(it, &state, &err));
         in_drain(&t, it, 2, IN_STEPS);
         in_same(t.text, "[0 1],[0 1] | [2 3],[2 3] | ...[4 5],[] | end", LST_HERE);
-        LST_OK(ls_dist_iterator_restore(it, state, &err)); // both replicas go back
+        LST_OK(ls_dist_iterator_restore(it, state, &err)); // both replicas start again
         in_drain(&rest, it, 2, IN_STEPS);
         in_same(rest.text, "[4 5],[] | end", LST_HERE);
         ls_value_release(state);
@@ -205,7 +205,7 @@ static ls_dataset *other_dtypes(const ls_input_context *ic, void *user)
     return ic->pipeline_id == 0 ? in_range(3) : in_floats((const float[]){1}, 1);
 }
 
-LST_TEST(a_function_that_gives_no_dataset_is_refused)
+LST_TEST(a_function_that_returns_no_dataset_is_an_error)
 {
     in_machine m = in_machine_of(2);
     ls_distribute_options o = LS_DISTRIBUTE_OPTIONS_INIT;
@@ -235,14 +235,14 @@ static ls_dataset *no_license(const ls_input_context *ic, void *user)
                              ic->pipeline_id, ic->pipelines);
 }
 
-/* As a builder on top of what failed leaves it. */
+/* The error of a builder that is called on a failed dataset. */
 static ls_dataset *handed_on(const ls_input_context *ic, void *user)
 {
     (void)ic;
     return ls_dataset_batch(ls_dataset_failed_with(user), 2);
 }
 
-LST_TEST(why_a_function_gives_no_dataset_is_told)
+LST_TEST(the_error_of_a_function_without_a_dataset_is_returned)
 {
     in_machine m = in_machine_of(2);
     ls_distribute_options o = LS_DISTRIBUTE_OPTIONS_INIT;
@@ -373,12 +373,12 @@ LST_TEST(d81_the_older_iterators_are_initialized_and_rewound)
               LS_INVALID_ARGUMENT, err, "LS_PER_WORKER");
     LST_FAILS(ls_strategy_make_input_fn_iterator(m.s, NULL, NULL, NULL, LS_PER_WORKER,
                                                  &it, &err),
-              LS_INVALID_ARGUMENT, err, "one of them");
+              LS_INVALID_ARGUMENT, err, "pass either");
     LST_OK(ls_strategy_make_input_fn_iterator(m.s, five_by_two, NULL, NULL, LS_PER_WORKER,
                                               &it, &err));
     LST_OK(ls_dist_iterator_initialize(it, &err));
     in_text t = {{0}, 0};
-    in_drain(&t, it, 2, IN_STEPS); // partial steps are lost here
+    in_drain(&t, it, 2, IN_STEPS); // partial steps are dropped here
     in_same(t.text, "[0 1],[2 3] | end", LST_HERE);
     ls_dist_iterator_release(it);
     it = NULL;
@@ -425,10 +425,11 @@ LST_TEST(d82_sharding_once_more)
 }
 
 LST_MAIN(LST_CASE(d12_values_from_a_function_go_into_a_run),
-         LST_CASE(d76_d77_what_the_function_is_told), LST_CASE(d78_an_input_a_replica),
+         LST_CASE(d76_d77_the_arguments_of_the_function),
+         LST_CASE(d78_an_input_per_replica),
          LST_CASE(inputs_of_replicas_may_end_at_different_steps),
-         LST_CASE(a_function_that_gives_no_dataset_is_refused),
-         LST_CASE(why_a_function_gives_no_dataset_is_told),
+         LST_CASE(a_function_that_returns_no_dataset_is_an_error),
+         LST_CASE(the_error_of_a_function_without_a_dataset_is_returned),
          LST_CASE(values_stay_on_the_host_if_asked), LST_CASE(d79_values_by_replica_id),
          LST_CASE(d81_the_older_iterators_are_initialized_and_rewound),
          LST_CASE(d82_sharding_once_more))

@@ -1,4 +1,4 @@
-/* New graphs out of old nodes. */
+/* Rewriting dataset graphs: new nodes over old ones. */
 #include "base/hash.h"
 #include "input/input.h"
 
@@ -31,7 +31,7 @@ ls_status lsi_graph_made(ls_dataset *made, ls_dataset **out, ls_error *err)
     return LS_OK;
 }
 
-/* The operator over other inputs, which are borrowed. */
+/* The operator of `d` with other inputs, which are borrowed. */
 static ls_status over_inputs(const ls_dataset *d, ls_dataset *const *inputs,
                              ls_dataset **out, ls_error *err)
 {
@@ -56,7 +56,7 @@ ls_status lsi_graph_over(const ls_dataset *d, ls_dataset *input, ls_dataset **ou
     return st;
 }
 
-/* What became of a node. */
+/* A node and its replacement. */
 struct pair {
     const ls_dataset *from;
     ls_dataset *to; /* owned */
@@ -80,8 +80,8 @@ static ls_dataset *find_rewritten(const struct rewriting *w, const ls_dataset *d
     return NULL;
 }
 
-/* Notes what became of `d`; takes `to` over. */
-static ls_status note(struct rewriting *w, const ls_dataset *d, ls_dataset *to)
+/* Records the replacement of `d`; takes ownership of `to`. */
+static ls_status note_rewritten(struct rewriting *w, const ls_dataset *d, ls_dataset *to)
 {
     if (w->ndone == w->room) {
         const size_t room = w->room == 0 ? 16 : 2 * w->room;
@@ -98,8 +98,9 @@ static ls_status note(struct rewriting *w, const ls_dataset *d, ls_dataset *to)
     return LS_OK;
 }
 
-/* `inputs` are those of `d` rewritten. */
-static ls_status decide(struct rewriting *w, ls_dataset *d, ls_dataset *const *inputs)
+/* Rewrites node `d`, whose rewritten inputs are `inputs`. */
+static ls_status rewrite_node(struct rewriting *w, ls_dataset *d,
+                              ls_dataset *const *inputs)
 {
     ls_dataset *to = NULL;
     bool changed = false;
@@ -115,11 +116,11 @@ static ls_status decide(struct rewriting *w, ls_dataset *d, ls_dataset *const *i
             to = ls_dataset_retain(d);
         }
     }
-    return st == LS_OK ? note(w, d, to) : st;
+    return st == LS_OK ? note_rewritten(w, d, to) : st;
 }
 
-/* *out is borrowed from the list. */
-static ls_status rewrite(struct rewriting *w, ls_dataset *d, ls_dataset **out)
+/* Rewrites the graph of `d`; *out is borrowed from the list of replacements. */
+static ls_status rewrite_graph(struct rewriting *w, ls_dataset *d, ls_dataset **out)
 {
     ls_dataset **inputs;
     ls_status st = LS_OK;
@@ -134,10 +135,10 @@ static ls_status rewrite(struct rewriting *w, ls_dataset *d, ls_dataset **out)
                                (size_t)d->ninputs * sizeof(ls_dataset *));
     }
     for (int i = 0; i < d->ninputs && st == LS_OK; i++) {
-        st = rewrite(w, d->inputs[i], &inputs[i]);
+        st = rewrite_graph(w, d->inputs[i], &inputs[i]);
     }
     if (st == LS_OK) {
-        st = decide(w, d, inputs);
+        st = rewrite_node(w, d, inputs);
     }
     lsi_free(inputs);
     *out = find_rewritten(w, d);
@@ -149,7 +150,7 @@ ls_status lsi_graph_rewrite(ls_dataset *d, lsi_graph_fn fn, void *user, ls_datas
 {
     struct rewriting w = {fn, user, err, NULL, 0, 0};
     ls_dataset *to = NULL;
-    const ls_status st = rewrite(&w, d, &to);
+    const ls_status st = rewrite_graph(&w, d, &to);
 
     if (st == LS_OK) {
         *out = ls_dataset_retain(to);
@@ -161,7 +162,7 @@ ls_status lsi_graph_rewrite(ls_dataset *d, lsi_graph_fn fn, void *user, ls_datas
     return st;
 }
 
-static uint64_t mix(uint64_t h, uint64_t x)
+static uint64_t mix_hash(uint64_t h, uint64_t x)
 {
     h = (h ^ x) * UINT64_C(0x9e3779b97f4a7c15);
     return h ^ (h >> 29);
@@ -169,19 +170,19 @@ static uint64_t mix(uint64_t h, uint64_t x)
 
 uint64_t lsi_spec_print(const ls_spec *s)
 {
-    uint64_t h = mix(LSI_HASH_INIT, (uint64_t)s->kind);
+    uint64_t h = mix_hash(LSI_HASH_INIT, (uint64_t)s->kind);
 
-    h = mix(mix(mix(h, s->dtype), (uint64_t)s->ndim), s->size);
+    h = mix_hash(mix_hash(mix_hash(h, s->dtype), (uint64_t)s->ndim), s->size);
     if (s->kind == LS_SPEC_TENSOR || s->kind == LS_SPEC_SPARSE) {
-        for (int a = 1; a < s->ndim; a++) { // rows may differ
-            h = mix(h, (uint64_t)s->dims[a]);
+        for (int a = 1; a < s->ndim; a++) { // the number of rows may differ
+            h = mix_hash(h, (uint64_t)s->dims[a]);
         }
     }
     for (size_t i = 0; i < s->size; i++) {
         if (s->keys != NULL) {
             h = lsi_hash(h, s->keys[i], strlen(s->keys[i]) + 1);
         }
-        h = mix(h, lsi_spec_print(s->child[i]));
+        h = mix_hash(h, lsi_spec_print(s->child[i]));
     }
     return h;
 }

@@ -1,4 +1,4 @@
-/* What an input pipeline may ask of the job it feeds. */
+/* ls_input_context: the batch size per replica. */
 #include "base/base.h"
 #include "lockstep/input.h"
 

@@ -1,4 +1,4 @@
-/* What an input pipeline may ask. */
+/* Tests of ls_input_context. */
 #include "lockstep/input.h"
 #include "ls_test.h"
 

@@ -1,8 +1,8 @@
 /*
- * What tests of distributed input begin with. A case says how the dataset is built, how
- * many workers and replicas there are, and what each worker sees, as text: steps are
- * parted by " | ", the parts of replicas by ",", and at last comes "end" or an error's
- * code. Workers are threads with a communicator among them.
+ * Helpers for tests of distributed input. A case says how the dataset is built, how many
+ * workers and replicas there are, and what each worker reads, as text: steps are
+ * separated by " | ", the parts of replicas by ",", followed by "end" or the code of an
+ * error. Workers are threads with a communicator.
  */
 #ifndef INPUT_TEST_H
 #define INPUT_TEST_H
@@ -54,7 +54,7 @@ static inline void in_put_item(in_text *t, const ls_tensor *x, int64_t i)
     }
 }
 
-/* Rows in brackets; an empty one shows its other sizes: "[]" or "[0x3]". */
+/* Rows in brackets; an empty tensor shows its other dims: "[]" or "[0x3]". */
 static inline void in_put_rows(in_text *t, const ls_tensor *x, int axis, int64_t first)
 {
     int64_t inner = 1;
@@ -98,7 +98,7 @@ static inline void in_put_value(in_text *t, const ls_value *v)
     }
 }
 
-/* The parts of a step: what each replica sees. */
+/* The parts of a step: the value of each replica. */
 static inline void in_put_step(in_text *t, ls_value *v, int replicas)
 {
     ls_error err = LS_ERROR_INIT;
@@ -119,7 +119,7 @@ static inline void in_put_end(in_text *t, ls_status st)
     in_put(t, "%s", st == LS_OUT_OF_RANGE ? "end" : ls_status_name(st));
 }
 
-/* All steps, and why they ended; "..." after many. */
+/* All steps, and the status that ended them; "..." after many. */
 static inline void in_drain(in_text *t, ls_dist_iterator *it, int replicas, int most)
 {
     ls_status st = LS_OK;
@@ -177,7 +177,7 @@ static inline void in_machine_end(in_machine *m)
     ls_runtime_release(m->rt);
 }
 
-/* What a worker's thread is handed. */
+/* The argument of a worker's thread. */
 typedef struct in_worker {
     int workers, worker, replicas;
     ls_strategy *s;
@@ -195,7 +195,7 @@ static inline void in_enter(void *arg)
     me->fn(me);
 }
 
-/* Runs `fn` on every worker; ws[w].text is what each wrote. */
+/* Runs `fn` on every worker; ws[w].text is what each one wrote. */
 static inline void in_run(int workers, int replicas, void (*fn)(in_worker *me),
                           const void *arg, in_worker *ws)
 {
@@ -304,7 +304,7 @@ static inline void in_distribute(in_worker *me)
     ls_status st = ls_strategy_distribute(me->s, d, &me->opts, &dd, &err);
     ls_dataset_release(d);
     if (st == LS_OK) {
-        dd->cheap_ns = 0; // nothing is too cheap to be read ahead here
+        dd->cheap_ns = 0; // prefetch however cheap an element is
         st = ls_dist_iterate(dd, &it, &err);
     }
     if (st == LS_OK) {
@@ -316,7 +316,7 @@ static inline void in_distribute(in_worker *me)
     ls_dist_dataset_release(dd);
 }
 
-/* What the workers see of a dataset, with and without reading ahead. */
+/* The steps of all workers over a dataset, with and without prefetching. */
 static inline void in_check(in_build build, ls_auto_shard policy, int workers,
                             int replicas, const char *const *want, lst_place at)
 {
@@ -334,7 +334,7 @@ static inline void in_check(in_build build, ls_auto_shard policy, int workers,
     in_check(build, policy, workers, replicas, (const char *const[]){__VA_ARGS__},       \
              LST_HERE)
 
-/* The elements of a dataset by itself. */
+/* The elements of a dataset that is not distributed. */
 static inline void in_drain_plain(in_text *t, ls_dataset *d)
 {
     ls_error err = LS_ERROR_INIT;
@@ -355,7 +355,7 @@ static inline void in_drain_plain(in_text *t, ls_dataset *d)
     ls_iterator_release(it);
 }
 
-/* `d` is taken over. */
+/* Takes ownership of `d`. */
 static inline void in_plain(ls_dataset *d, const char *want, lst_place at)
 {
     static in_text t;
@@ -367,7 +367,7 @@ static inline void in_plain(ls_dataset *d, const char *want, lst_place at)
 }
 #define IN_PLAIN(d, want) in_plain(d, want, LST_HERE)
 
-/* The pipeline of `index` of `shards`. */
+/* The pipeline of worker `index` of `shards`. */
 #define IN_SHARD(build, policy, shards, index, want)                                     \
     in_plain(ls_dataset_auto_shard((build)(), shards, index, policy), want, LST_HERE)
 #endif

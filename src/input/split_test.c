@@ -1,4 +1,4 @@
-/* How batches are cut for replicas. The numbers are those of the cases of the spec. */
+/* Tests of how batches are cut for replicas, with the numbers of the spec's cases. */
 #include "input_test.h"
 
 static ls_dataset *d1(void)
@@ -49,7 +49,7 @@ LST_TEST(d4_a_step_can_be_reduced_and_run)
     LST_OK(ls_dist_iterate(dd, &it, &err));
     LST_OK(ls_dist_iterator_next(it, &v, &err));
     LST_CHECK(ls_value_kind_of(v) == LS_VALUE_PER_REPLICA);
-    for (size_t r = 0; r < 2; r++) { // values land on the replica's device
+    for (size_t r = 0; r < 2; r++) { // values are on the replica's device
         LST_CHECK(ls_tensor_device(ls_value_as_tensor(ls_value_child(v, r))) ==
                   ls_strategy_worker_device(m.s, r));
     }
@@ -234,7 +234,7 @@ LST_TEST(d27_to_d30_structures_and_batches_of_several_sizes)
     IN_CHECK(d27, LS_SHARD_AUTO, 1, 2,
              "([0 1],[0 1 2 3]),([2 3],[4 5 6 7]) | "
              "([4 5],[8 9 10 11]),([6 7],[12 13 14 15]) | end");
-    IN_CHECK(d27, LS_SHARD_OFF, 1, 2, // no common size: each component by itself
+    IN_CHECK(d27, LS_SHARD_OFF, 1, 2, // no common size: each component is cut separately
              "([0 1],[0 1 2 3]),([2 3],[4 5 6 7]) | "
              "([4 5],[8 9 10 11]),([6 7],[12 13 14 15]) | end");
     IN_CHECK(d28, LS_SHARD_AUTO, 1, 2,
@@ -367,12 +367,12 @@ LST_TEST(d80_a_list_of_arrays_is_stacked)
     in_machine_end(&one);
 }
 
-LST_TEST(the_default_strategy_gives_the_dataset_itself)
+LST_TEST(the_default_strategy_returns_the_dataset_itself)
 {
     ls_dist_dataset *dd = NULL;
     ls_dist_iterator *it = NULL;
     ls_error err = LS_ERROR_INIT;
-    ls_dataset *d = in_range(3); // not batched, which is nobody's concern here
+    ls_dataset *d = in_range(3); // elements are not batches, which does not matter here
     in_text t = {{0}, 0};
     bool wrapped = true;
 
@@ -399,4 +399,4 @@ LST_MAIN(LST_CASE(d1_to_d4_the_examples_of_the_guide),
          LST_CASE(d33_no_data_is_no_error),
          LST_CASE(d10_numpy_arrays_are_rows_and_not_batches),
          LST_CASE(d80_a_list_of_arrays_is_stacked),
-         LST_CASE(the_default_strategy_gives_the_dataset_itself))
+         LST_CASE(the_default_strategy_returns_the_dataset_itself))

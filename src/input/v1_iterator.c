@@ -1,8 +1,9 @@
-/* compat.v1's iterators: the same, to be initialized before use. */
+/* Iterators of compat.v1: distributed iterators that must be initialized before use. */
 #include "input/input.h"
 
-/* An iterator that waits, over a dataset whose reference it takes over. */
-static ls_status waiting(ls_dist_dataset *dd, ls_dist_iterator **out, ls_error *err)
+/* An uninitialized iterator over `dd`, whose reference it takes. */
+static ls_status create_uninitialized(ls_dist_dataset *dd, ls_dist_iterator **out,
+                                      ls_error *err)
 {
     const ls_status st = lsi_dist_iterator_create(dd, true, out, err);
 
@@ -21,10 +22,13 @@ ls_status ls_strategy_make_dataset_iterator(ls_strategy *s, ls_dataset *d,
                              "make_dataset_iterator: out is NULL");
     }
     st = ls_strategy_distribute(s, d, NULL, &dd, err);
-    return st == LS_OK ? waiting(dd, out, err) : st;
+    return st == LS_OK ? create_uninitialized(dd, out, err) : st;
 }
 
-/* One call a replica and step: nothing is known of what comes, and nothing read ahead. */
+/*
+ * A distributed dataset over a callable, called once per replica and step: its spec is
+ * unknown, and nothing is prefetched.
+ */
 static ls_status from_callable(ls_strategy *s, ls_input_callable callable, void *user,
                                ls_dist_dataset **out, ls_error *err)
 {
@@ -46,17 +50,16 @@ ls_status ls_strategy_make_input_fn_iterator(ls_strategy *s, ls_input_fn fn,
     ls_status st;
 
     if (s == NULL || out == NULL || (fn == NULL) == (callable == NULL)) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "make_input_fn_iterator: %s",
-                             s == NULL || out == NULL
-                                 ? "an argument is NULL"
-                                 : "give a function that makes a dataset, or a callable "
-                                   "that gives values: one of them");
+        return lsi_fail_kind(
+            err, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "make_input_fn_iterator: %s",
+            s == NULL || out == NULL ? "an argument is NULL"
+                                     : "pass either a function that makes a dataset or a "
+                                       "callable that returns values");
     }
     if (mode != LS_PER_WORKER) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "make_input_fn_iterator: one input a worker (LS_PER_WORKER) "
-                             "is all it does");
+                             "make_input_fn_iterator: only one input per worker "
+                             "(LS_PER_WORKER) is supported");
     }
     st = fn != NULL ? ls_strategy_distribute_from_function(s, fn, user, NULL, &dd, err)
                     : from_callable(s, callable, user, &dd, err);
@@ -64,5 +67,5 @@ ls_status ls_strategy_make_input_fn_iterator(ls_strategy *s, ls_input_fn fn,
         return st;
     }
     dd->partial = false;
-    return waiting(dd, out, err);
+    return create_uninitialized(dd, out, err);
 }

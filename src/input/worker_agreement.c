@@ -1,13 +1,13 @@
 /*
- * Workers that distribute a dataset tell each other how it went: none goes on alone, all
- * decide alike whether they keep step, and what was drawn at random is the first one's.
+ * Agreement of workers that distribute a dataset: a failure of one fails all, all decide
+ * alike whether they synchronize steps, and all use the random seeds of worker 0.
  */
 #include "input/input.h"
 
-/* What a worker tells, as numbers. */
+/* What a worker sends, as numbers. */
 enum { FACT_STATUS, FACT_SPEC, FACT_FINITE, FACT_DREW, FACT_SEED_A, FACT_SEED_B, FACTS };
 
-static void tell(const ls_dist_dataset *dd, ls_status st, int64_t *facts)
+static void fill_facts(const ls_dist_dataset *dd, ls_status st, int64_t *facts)
 {
     lsi_seeds drawn = {0, 0};
 
@@ -21,9 +21,9 @@ static void tell(const ls_dist_dataset *dd, ls_status st, int64_t *facts)
     }
 }
 
-/* All workers came through, with elements that look alike. */
-static ls_status compare(const ls_dist_dataset *dd, const int64_t *all, bool *finite,
-                         ls_error *err)
+/* Checks that all workers succeeded, with elements of the same spec. */
+static ls_status compare_facts(const ls_dist_dataset *dd, const int64_t *all,
+                               bool *finite, ls_error *err)
 {
     for (int w = 0; w < dd->workers; w++) {
         const int64_t *facts = all + (size_t)w * FACTS;
@@ -47,8 +47,8 @@ static ls_status compare(const ls_dist_dataset *dd, const int64_t *all, bool *fi
     return LS_OK;
 }
 
-/* Infinite here, finite elsewhere: the end has to be told to this worker, too. */
-static ls_status keep_step(ls_dist_dataset *dd, ls_error *err)
+/* The dataset of another worker ends: this one must synchronize steps, too. */
+static ls_status synchronize_steps(ls_dist_dataset *dd, ls_error *err)
 {
     ls_spec *open = NULL;
     const ls_status st = lsi_spec_open_rows(dd->spec, &open, err);
@@ -72,9 +72,9 @@ ls_status lsi_dist_agree(ls_dist_dataset *dd, ls_status st, bool shared, ls_erro
     if (dd->comm == NULL || dd->workers == 1) {
         return st;
     }
-    tell(dd, st, mine);
+    fill_facts(dd, st, mine);
     all = lsi_alloc((size_t)dd->workers, sizeof mine);
-    if (all == NULL) { // the others learn it from the communicator
+    if (all == NULL) { // the others get the error from the communicator
         met = lsi_fail_memory(&why, "distribute", (size_t)dd->workers * sizeof mine);
         lsi_comm_break(dd->comm, &why);
     } else {
@@ -82,10 +82,10 @@ ls_status lsi_dist_agree(ls_dist_dataset *dd, ls_status st, bool shared, ls_erro
                              dd->place, &why);
     }
     if (met == LS_OK && st == LS_OK) {
-        met = compare(dd, all, &finite, &why);
+        met = compare_facts(dd, all, &finite, &why);
     }
     if (met == LS_OK && st == LS_OK && finite && !dd->partial) {
-        met = keep_step(dd, &why);
+        met = synchronize_steps(dd, &why);
     }
     if (met == LS_OK && st == LS_OK && shared && all[FACT_DREW] != 0) {
         const lsi_seeds first = {(uint64_t)all[FACT_SEED_A], (uint64_t)all[FACT_SEED_B]};

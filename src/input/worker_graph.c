@@ -1,7 +1,6 @@
 /*
- * What several workers have to have in common, and what not: an order that was drawn at
- * random must be one and the same, or the shares of workers overlap; a cache in a file
- * must be each worker's own.
+ * Rewrites for several workers: random operators of all workers must use the same seeds,
+ * or the shards of workers overlap; a cache file must be different on every worker.
  */
 #include "input/input.h"
 
@@ -18,8 +17,8 @@ bool lsi_graph_drawn_seeds(const ls_dataset *d, lsi_seeds *out)
     return lsi_dataset_drew_seeds(d, out);
 }
 
-static ls_status reseed(void *user, ls_dataset *node, ls_dataset *const *inputs,
-                        ls_dataset **out, ls_error *err)
+static ls_status reseed_node(void *user, ls_dataset *node, ls_dataset *const *inputs,
+                             ls_dataset **out, ls_error *err)
 {
     lsi_seeds *next = user;
     lsi_seeds drawn;
@@ -28,12 +27,12 @@ static ls_status reseed(void *user, ls_dataset *node, ls_dataset *const *inputs,
         return LS_OK;
     }
     const lsi_seeds s = *next;
-    next->b++; // the second half alone makes another stream
+    next->b++; // another second half is another stream
     return lsi_graph_made(lsi_dataset_with_seeds(node, inputs, s), out, err);
 }
 
-/* Puts the rewritten graph in the place of the old one. */
-static ls_status replace(ls_dataset **d, lsi_graph_fn fn, void *user, ls_error *err)
+/* Replaces a graph by the rewritten one. */
+static ls_status replace_graph(ls_dataset **d, lsi_graph_fn fn, void *user, ls_error *err)
 {
     ls_dataset *to = NULL;
     const ls_status st = lsi_graph_rewrite(*d, fn, user, &to, err);
@@ -47,7 +46,7 @@ static ls_status replace(ls_dataset **d, lsi_graph_fn fn, void *user, ls_error *
 
 ls_status lsi_graph_share_seeds(ls_dataset **d, lsi_seeds first, ls_error *err)
 {
-    return replace(d, reseed, &first, err);
+    return replace_graph(d, reseed_node, &first, err);
 }
 
 struct part {
@@ -79,5 +78,5 @@ ls_status lsi_graph_part_caches(ls_dataset **d, int workers, int worker, ls_erro
 {
     struct part p = {workers, worker};
 
-    return replace(d, rename_cache, &p, err);
+    return replace_graph(d, rename_cache, &p, err);
 }

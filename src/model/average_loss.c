@@ -1,14 +1,15 @@
 /*
- * Losses under a strategy. Gradients are summed over replicas, so a replica's loss is the
- * sum of its examples divided by the global batch: then the sum is the mean over all.
+ * Losses under a strategy: average_loss and scale_regularization_loss. Gradients are
+ * summed over replicas, so a replica's loss is the sum of its examples divided by the
+ * global batch: then the sum is the mean over all.
  */
 #include "model/model.h"
 
 #include <string.h>
 
-/* Fails the step with the exception TensorFlow has for it. */
-static ls_tensor *fail(ls_context *c, ls_status code, ls_kind kind, const char *what,
-                       const char *why)
+/* Fails the step with the exception that TensorFlow raises. */
+static ls_tensor *fail_loss(ls_context *c, ls_status code, ls_kind kind, const char *what,
+                            const char *why)
 {
     ls_error e = LS_ERROR_INIT;
 
@@ -16,13 +17,16 @@ static ls_tensor *fail(ls_context *c, ls_status code, ls_kind kind, const char *
     return lsi_context_error(c, &e);
 }
 
-/* In a scope there is no replica whose share this could be. */
+/*
+ * True outside of cross-replica context, where a replica's part of the batch is known;
+ * else fails.
+ */
 static bool in_replica(ls_context *c, const char *what)
 {
     if (!ls_has_strategy() || !ls_in_cross_replica_context()) {
         return true;
     }
-    (void)fail(
+    (void)fail_loss(
         c, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME, what,
         "in a cross-replica context there is no batch of a replica; call it in the "
         "function given to ls_strategy_run(), or give the global batch");
@@ -63,8 +67,8 @@ static ls_tensor *divide_no_nan(ls_context *c, ls_tensor *x, int64_t batch)
     return ls_div(c, x, lsi_scalar(c, (ls_dtype)x->dtype, (double)batch));
 }
 
-/* Losses times weights; those of integers are multiplied as float32 and cut again. */
-static ls_tensor *weigh(ls_context *c, ls_tensor *losses, ls_tensor *weights)
+/* Losses times weights; integer losses are multiplied as float32 and truncated again. */
+static ls_tensor *weigh_losses(ls_context *c, ls_tensor *losses, ls_tensor *weights)
 {
     const ls_dtype dtype = (ls_dtype)losses->dtype;
 
@@ -75,7 +79,7 @@ static ls_tensor *weigh(ls_context *c, ls_tensor *losses, ls_tensor *weights)
     return ls_cast(c, ls_mul(c, losses, lsi_fit_weights(c, losses, weights)), dtype);
 }
 
-/* The sum as it is divided: that of narrow integers as float32, of others as float64. */
+/* The sum in the dtype of the division: narrow integers as float32, others as float64. */
 static ls_tensor *total_of(ls_context *c, ls_tensor *losses)
 {
     ls_tensor *sum = (ls_sum)(c, losses, NULL, 0, false);
@@ -95,15 +99,15 @@ ls_tensor *(ls_average_loss)(ls_context *c, ls_tensor *losses, ls_tensor *weight
         return NULL;
     }
     if (!lsi_dtype_is_number((ls_dtype)losses->dtype)) {
-        return fail(c, LS_INVALID_ARGUMENT, LS_KIND_OP, what,
-                    "the losses are no numbers; see ls_cast()");
+        return fail_loss(c, LS_INVALID_ARGUMENT, LS_KIND_OP, what,
+                         "the losses are not numbers; see ls_cast()");
     }
     if (losses->ndim == 0) {
-        return fail(c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, what,
-                    "the loss is a scalar; it has one value an example");
+        return fail_loss(c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, what,
+                         "the loss is a scalar; it must have one value per example");
     }
     if (weights != NULL) {
-        losses = weigh(c, losses, weights);
+        losses = weigh_losses(c, losses, weights);
     }
     if (lsi_failed(c)) {
         return NULL;
@@ -114,13 +118,13 @@ ls_tensor *(ls_average_loss)(ls_context *c, ls_tensor *losses, ls_tensor *weight
         }
         const int replicas = ls_strategy_replicas(ls_current_strategy());
 
-        // Rows without elements may be more than can be counted; their sum is 0 anyway.
+        // Rows without elements may be too many to multiply; their sum is 0 in any case.
         global_batch = losses->dims[0] > INT64_MAX / replicas
                            ? INT64_MAX
                            : losses->dims[0] * replicas;
     } else if (global_batch < 0) {
-        return fail(c, LS_INVALID_ARGUMENT, LS_KIND_OP, what,
-                    "the global batch is negative");
+        return fail_loss(c, LS_INVALID_ARGUMENT, LS_KIND_OP, what,
+                         "the global batch is negative");
     }
     return divide_no_nan(c, total_of(c, losses), global_batch);
 }
@@ -136,18 +140,18 @@ static bool read_batch(ls_context *c, ls_value *v, int64_t *out)
         return true;
     }
     if (ls_value_as_int(v, out)) {
-        // The number that stands for "not given" is as negative as any other here.
+        // An explicit number is never taken for "not given": it is negative like others.
         *out = *out == LS_BATCH_OF_REPLICAS ? -1 : *out;
         return true;
     }
     if (t != NULL && t->ndim != 0) {
-        (void)fail(c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, what,
-                   "the global batch is a tensor with axes; it is a scalar");
+        (void)fail_loss(c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, what,
+                        "the global batch is a tensor with axes; it must be a scalar");
         return false;
     }
     if (t == NULL || !lsi_dtype_is_int((ls_dtype)t->dtype)) {
-        (void)fail(c, LS_INVALID_ARGUMENT, LS_KIND_TYPE, what,
-                   "the global batch is no integer");
+        (void)fail_loss(c, LS_INVALID_ARGUMENT, LS_KIND_TYPE, what,
+                        "the global batch is not an integer");
         return false;
     }
     ls_tensor *wide = ls_cast(c, (ls_tensor *)ls_value_as_tensor(v), LS_I64);

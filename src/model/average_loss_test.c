@@ -1,4 +1,4 @@
-/* Losses under a strategy. */
+/* Tests of losses under a strategy. */
 #include "model/model.h"
 
 #include "ls_test.h"
@@ -10,7 +10,7 @@ static ls_tensor *vector(ls_context *c, int64_t n, const float *numbers)
 
 #define NUMBERS(...) ((const float[]){__VA_ARGS__})
 
-/* The call of this step failed with that code and kind; the next step may begin. */
+/* The step has failed with that code and kind; clears the context for the next one. */
 static void failed(ls_context *c, ls_status code, ls_kind kind, const char *word)
 {
     ls_error err = LS_ERROR_INIT;
@@ -29,7 +29,7 @@ static ls_strategy *two_replicas(void)
     ropts.threads = 1;
     LST_OK(ls_runtime_create(&ropts, &opts.runtime, NULL));
     LST_OK(ls_mirrored_create(NULL, &opts, &s, NULL));
-    ls_runtime_release(opts.runtime); // the strategy holds it
+    ls_runtime_release(opts.runtime); // the strategy keeps its own reference
     return s;
 }
 
@@ -49,7 +49,7 @@ LST_TEST(s112_the_global_batch_divides_the_sum)
     failed(c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "scalar");
     LST_CHECK(ls_average_loss(c, ls_constant(c, LS_BOOL, LS_SHAPE(2), NULL), NULL, 10) ==
               NULL);
-    failed(c, LS_INVALID_ARGUMENT, LS_KIND_OP, "no numbers");
+    failed(c, LS_INVALID_ARGUMENT, LS_KIND_OP, "not numbers");
     ls_context_close(c);
 }
 
@@ -78,12 +78,13 @@ LST_TEST(s112_the_batch_may_be_a_value)
     LST_OK(ls_value_float(10.0, &v, NULL));
     LST_CHECK(ls_average_loss_value(c, x, NULL, v) == NULL);
     ls_value_release(v);
-    failed(c, LS_INVALID_ARGUMENT, LS_KIND_TYPE, "no integer");
+    failed(c, LS_INVALID_ARGUMENT, LS_KIND_TYPE, "not an integer");
     LST_OK(ls_value_tensor(x, &v, NULL));
     LST_CHECK(ls_average_loss_value(c, x, NULL, v) == NULL);
     ls_value_release(v);
     failed(c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "scalar");
-    LST_OK(ls_value_int(INT64_MIN, &v, NULL)); // as negative as any other
+    // an explicit value is rejected as any negative number
+    LST_OK(ls_value_int(INT64_MIN, &v, NULL));
     LST_CHECK(ls_average_loss_value(c, x, NULL, v) == NULL);
     ls_value_release(v);
     failed(c, LS_INVALID_ARGUMENT, LS_KIND_OP, "negative");
@@ -91,7 +92,7 @@ LST_TEST(s112_the_batch_may_be_a_value)
     ls_context_close(c);
 }
 
-LST_TEST(s113_weights_are_a_scalar_one_an_example_or_one_an_element)
+LST_TEST(s113_weights_are_a_scalar_one_per_example_or_one_per_element)
 {
     ls_context *c = NULL;
 
@@ -134,7 +135,7 @@ LST_TEST(losses_that_are_integers_are_averaged_as_tensorflow_does)
         LST_CHECK(ls_tensor_dtype(a) == LS_F64 && ls_item(c, a) == 7.0 / 6);
         LST_CHECK(ls_item(c, ls_average_loss(c, x, NULL, 0)) == 0);
         a = ls_average_loss(c, x, vector(c, 3, NUMBERS(1, .75F, 1)), 6);
-        LST_CHECK(ls_item(c, a) == 1.0); // 1.5 is cut to 1
+        LST_CHECK(ls_item(c, a) == 1.0); // 1.5 is truncated to 1
         a = ls_average_loss(c, y, NULL, 6);
         LST_CHECK(ls_tensor_dtype(a) == LS_F32 && ls_item(c, a) == (double)(7.0F / 6.0F));
         a = ls_scale_regularization_loss(c, x);
@@ -218,7 +219,7 @@ LST_TEST(s112_s114_a_scope_has_no_batch_of_its_own)
 
 LST_MAIN(LST_CASE(s112_the_global_batch_divides_the_sum),
          LST_CASE(s112_the_batch_may_be_a_value),
-         LST_CASE(s113_weights_are_a_scalar_one_an_example_or_one_an_element),
+         LST_CASE(s113_weights_are_a_scalar_one_per_example_or_one_per_element),
          LST_CASE(losses_that_are_integers_are_averaged_as_tensorflow_does),
          LST_CASE(a_batch_of_nothing_has_a_gradient_of_nothing),
          LST_CASE(s113_s114_the_shares_of_replicas_add_up_to_the_whole),

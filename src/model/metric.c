@@ -1,6 +1,6 @@
 /*
- * Metrics. Their state is ON_READ variables that are summed when read: replicas add to
- * their own copies, and who reads outside of replicas gets the number over all of them.
+ * Metrics. The state of a metric is ON_READ variables that are summed when read: replicas
+ * add to their own copies, and a reader outside of replicas gets the total.
  */
 #include "model/model.h"
 
@@ -92,7 +92,7 @@ static bool is_usable(ls_context *c, const ls_metric *m)
     return !lsi_failed(c);
 }
 
-/* The mean over the axes from `first` on; the tensor itself if there are none. */
+/* The mean over the axes from `first` on; the tensor itself if there are no such axes. */
 static ls_tensor *mean_from(ls_context *c, ls_tensor *t, int first)
 {
     int axes[LS_MAX_DIMS];
@@ -105,10 +105,10 @@ static ls_tensor *mean_from(ls_context *c, ls_tensor *t, int first)
 }
 
 /*
- * As Keras does: axes that only the values have are averaged first, so that a weight is
- * for a whole batch or for a whole row of it.
+ * As in Keras: axes that only the values have are averaged first, so a weight applies to
+ * a whole batch or to a whole row of it.
  */
-static bool weigh(ls_context *c, ls_tensor **values, ls_tensor **weights)
+static bool weigh_values(ls_context *c, ls_tensor **values, ls_tensor **weights)
 {
     const int last = -1;
 
@@ -135,12 +135,12 @@ void(ls_metric_add)(ls_context *c, ls_metric *m, ls_tensor *values, ls_tensor *w
     ls_tensor *count;
 
     if (!is_usable(c, m) || values == NULL || values->count == 0) {
-        return; // nothing has no mean, whatever its weight
+        return; // an empty tensor has no mean, whatever its weight
     }
     if (values->dtype != LS_F32) {
         values = ls_cast(c, values, LS_F32);
     }
-    if (values == NULL || (weights != NULL && !weigh(c, &values, &weights))) {
+    if (values == NULL || (weights != NULL && !weigh_values(c, &values, &weights))) {
         return;
     }
     count = weights != NULL

@@ -1,4 +1,4 @@
-/* Metrics on one replica and on two. */
+/* Tests of metrics on one replica and on two. */
 #include "model/model.h"
 
 #include "lockstep/metric.h"
@@ -22,7 +22,7 @@ LST_TEST(a_mean_is_over_rows_with_their_weights)
     LST_CHECK(ls_item(c, ls_metric_result(c, m)) == 5.5);
     LST_OK(ls_context_finish(c, NULL));
     LST_OK(ls_metric_reset(m, NULL));
-    ls_metric_add(c, m, ls_constant_i64(c, 7), NULL); // numbers of any dtype
+    ls_metric_add(c, m, ls_constant_i64(c, 7), NULL); // values of any dtype
     LST_CHECK(ls_item(c, ls_metric_result(c, m)) == 7.0);
     LST_OK(ls_context_finish(c, NULL));
     LST_CHECK(ls_metric_result(c, NULL) == NULL);
@@ -34,7 +34,7 @@ LST_TEST(a_mean_is_over_rows_with_their_weights)
     ls_context_close(c);
 }
 
-/* What Keras 3 holds after one update: the values count from 1, so do the weights. */
+/* The state of Keras 3 after one update; values and weights are 1, 2, ... */
 static const struct weight_case {
     int64_t vdim;
     int64_t v[3];
@@ -157,7 +157,8 @@ LST_TEST(s116_a_mean_is_over_all_replicas_in_the_scope_and_in_a_merge)
     ls_scope_exit(s);
     LST_OK(ls_context_finish(c, NULL));
     LST_OK(ls_strategy_run(s, ask_in_merge, NULL, m, &out, NULL));
-    const ls_tensor *t = ls_value_as_tensor(out); // the same for both: plain
+    // equal on both replicas: a plain tensor
+    const ls_tensor *t = ls_value_as_tensor(out);
     LST_CHECK(t != NULL && lsi_element(t, 0) == 3.0);
     ls_value_release(out);
     LST_OK(ls_metric_reset(m, NULL));

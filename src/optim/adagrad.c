@@ -1,9 +1,9 @@
-/* Adagrad: a += g g, from a small positive number on; w -= lr g / sqrt(a + epsilon). */
+/* Adagrad: a += g g, a starts above 0; w -= lr g / sqrt(a + epsilon). */
 #include "optim/optim.h"
 
 #include <math.h>
 
-/* float32 with squares of their own: Keras' roundings, which the double loop has not. */
+/* float32 with separate squares: rounded as Keras does, unlike the loop in double. */
 static void update_f32(const lsi_step *s)
 {
     const float rate = (float)s->turn->rate, epsilon = (float)s->optimizer->epsilon;

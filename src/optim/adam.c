@@ -39,7 +39,7 @@ static void update_one(const lsi_step *s, size_t i)
                   w - m * s->turn->alpha / (sqrt(root) + o->epsilon));
 }
 
-/* float32 with squares of their own: Keras' roundings, which the double loop has not. */
+/* float32 with separate squares: rounded as Keras does, unlike the loop in double. */
 static void update_f32(const lsi_step *s)
 {
     const ls_optimizer *o = s->optimizer;

@@ -13,7 +13,8 @@ ls_status ls_adamw_create(const ls_adamw_options *opts, ls_optimizer **out, ls_e
         opts = &defaults;
     }
     if (opts->struct_size < sizeof *opts) {
-        adam.struct_size = 0; // what follows is not there to be read
+        // makes lsi_adam_new() reject the options: an older struct is too short
+        adam.struct_size = 0;
     } else {
         adam.learning_rate = opts->learning_rate;
         adam.beta1 = opts->beta1;

@@ -1,12 +1,16 @@
 /*
  * A step of an optimizer in replicas. Gradients are summed over the replicas, never
- * averaged. Copies of a variable that are still one and the same memory stay so: the
- * replicas fill its new elements together, each its share, summing gradients, clipping
- * and updating in one pass; a norm needs the whole sum before, which they make together,
- * too. Where that is not possible (sparse gradients, copies that went different ways) the
- * sums are made first and every replica updates its own copy, with the same numbers, so
- * that equal copies stay equal bit by bit. Replica 0 alone changes the optimizer, while
- * the others wait.
+ * averaged.
+ *
+ * While the copies of a variable share one buffer, the replicas compute one new buffer
+ * together: each sums, clips and updates its share of the elements in one pass. Clipping
+ * by norm needs the whole sum first, which the replicas compute together as well.
+ *
+ * Otherwise (sparse gradients, copies in separate buffers) the gradients are summed first
+ * and every replica updates its own copy with the same numbers, so that equal copies stay
+ * equal bit by bit.
+ *
+ * Replica 0 alone changes the optimizer, while the others wait.
  */
 #include "base/hash.h"
 #include "optim/optim.h"
@@ -15,21 +19,21 @@
 #include <string.h>
 
 /*
- * What one replica shows to the others. It lives until the run ends: they may look at it
- * after this replica has failed. The rest of the lists is for itself.
+ * What one replica shows to the others. It lives until the run ends: they may read it
+ * after this replica has failed. The lists from `rest` on are private to the replica.
  */
 struct shown {
     const ls_optimizer *optimizer;
-    uint64_t hash; /* of the variables and of which gradients there are */
+    uint64_t hash; /* of the variables and of the kinds of the gradients */
     size_t n;
     ls_variable **vars;
     ls_tensor **grads; /* retained */
-    bool held;         /* ... still */
+    bool held;         /* `grads` are retained still */
 
     /*
-     * Replica 0's, for all, when the second meeting has come together. `fresh`: the new
-     * elements, which all fill together; NULL: each has its own copy. `sums`: gradients
-     * whose norm is asked for; its square, by whoever takes it, goes to `norms`.
+     * Set by replica 0 for all, valid after the second meeting. `fresh`: the new buffers,
+     * which all replicas fill together; NULL: each updates its own copy. `sums`: buffers
+     * for gradients whose norm is needed; `norms`: the squares of those norms.
      */
     lsi_optimizer_turn turn;
     lsi_buffer **fresh;
@@ -37,10 +41,10 @@ struct shown {
     double *norms;
     bool has_norms;
 
-    ls_tensor **rest;    /* gradients that are not applied together */
-    ls_tensor **scratch; /* 2 n */
+    ls_tensor **rest;    /* gradients of the variables without `fresh` */
+    ls_tensor **scratch; /* room for 2 n tensors */
     lsi_buffer **mine;
-    const void **from; /* two a replica */
+    const void **from; /* two per replica */
 };
 
 static const struct shown *shown_by(const lsi_meeting *m, int r)
@@ -48,7 +52,7 @@ static const struct shown *shown_by(const lsi_meeting *m, int r)
     return lsi_meeting_peer(m, r);
 }
 
-/* 0: missing, 1: dense, 2: sparse. */
+/* The kind of a gradient. 0: missing, 1: dense, 2: sparse. */
 static unsigned kind_of(const ls_tensor *g)
 {
     return g == NULL ? 0 : g->values == NULL ? 1 : 2;
@@ -65,7 +69,7 @@ static uint64_t hash_of(const struct shown *s)
     return hash;
 }
 
-/* Gradients are held as long as others may read them, memory that came to nothing too. */
+/* Gradients are retained until no replica reads them, also if the step fails. */
 static void release_gradients(struct shown *s)
 {
     for (size_t i = 0; s->held && i < s->n; i++) {
@@ -85,12 +89,12 @@ static void release_shown(void *object)
     }
 }
 
-/* NULL: the context has failed. */
+/* Fills in what this replica shows; NULL: the context has failed. */
 static struct shown *show_gradients(ls_context *c, const ls_optimizer *o,
                                     ls_tensor *const *grads, ls_variable *const *vars,
                                     size_t n)
 {
-    enum { LISTS = 9 }; // of pointers, and one of doubles
+    enum { LISTS = 9 }; // lists of n pointers or doubles
     const size_t fixed =
         sizeof(struct shown) + 2 * (size_t)lsi_replica_peers(c) * sizeof(void *);
     size_t bytes;
@@ -125,8 +129,8 @@ static struct shown *show_gradients(ls_context *c, const ls_optimizer *o,
     return lsi_context_keep(c, s, release_shown) ? s : NULL;
 }
 
-/* What replica r gives otherwise than replica 0. */
-static void tell_difference(ls_context *c, const struct shown *a, int r,
+/* Fails with the first difference between replica 0 and replica r. */
+static void fail_difference(ls_context *c, const struct shown *a, int r,
                             const struct shown *b)
 {
     static const char *const kinds[] = {"no gradient", "a gradient", "a sparse gradient"};
@@ -135,8 +139,9 @@ static void tell_difference(ls_context *c, const struct shown *a, int r,
 
     if (a->optimizer != b->optimizer || a->n != b->n) {
         (void)ls_context_fail(c, LS_INVALID_ARGUMENT,
-                              "apply_gradients: replica 0 gives %zu variables to %s, "
-                              "replica %d %zu to %s%s; every replica makes the same call",
+                              "apply_gradients: replica 0 passes %zu variables to %s, "
+                              "replica %d %zu to %s%s; every replica must make the same "
+                              "call",
                               a->n, a->optimizer->name, r, b->n, b->optimizer->name,
                               a->optimizer != b->optimizer ? ", another optimizer" : "");
         return;
@@ -147,8 +152,8 @@ static void tell_difference(ls_context *c, const struct shown *a, int r,
     }
     (void)ls_context_fail(
         c, LS_INVALID_ARGUMENT,
-        "%s: at %zu replica 0 gives '%s' %s with %s, replica %d '%s' %s "
-        "with %s; every replica gives the same variables in the same "
+        "%s: at %zu replica 0 passes '%s' %s with %s, replica %d '%s' %s "
+        "with %s; every replica must pass the same variables in the same "
         "order",
         a->optimizer->name, i, a->vars[i]->name,
         ls_shape_text(&a->vars[i]->shape, mine, sizeof mine), kinds[kind_of(a->grads[i])],
@@ -165,16 +170,16 @@ static bool gradients_agree(ls_context *c, const lsi_meeting *m)
 
         if (other->optimizer != first->optimizer || other->n != first->n ||
             other->hash != first->hash) {
-            tell_difference(c, first, r, other);
+            fail_difference(c, first, r, other);
             return false;
         }
     }
     return true;
 }
 
-/* ---- what replica 0 decides ---- */
+/* ---- planning, by replica 0 ---- */
 
-/* All copies are one buffer; `alone`: and nobody else holds it. */
+/* True if all copies share one buffer; `alone`: and have the only references to it. */
 static bool is_shared(const ls_variable *v, bool alone)
 {
     if (!v->ops->kept_equal) {
@@ -202,13 +207,13 @@ static bool can_share(const ls_optimizer *o, const ls_variable *v, const lsi_slo
     return true;
 }
 
-/* What is done to the sum; under keras3 each replica has clipped its own part. */
+/* The limit for the sum; under keras3 each replica has clipped its own gradients. */
 static double limit_of(const ls_optimizer *o, double asked)
 {
     return o->shared.keras3 ? 0 : asked;
 }
 
-/* The norm of all gradients is that of the shared ones only if all are. */
+/* With a global norm, all gradients must be summed in shared buffers, or none. */
 static bool may_share(const ls_optimizer *o, const struct shown *mine)
 {
     size_t cursor = 0;
@@ -227,7 +232,7 @@ static bool may_share(const ls_optimizer *o, const struct shown *mine)
     return true;
 }
 
-/* Memory for what is updated together. */
+/* Allocates the buffers of the variables that are updated together. */
 static ls_status plan_shares(ls_optimizer *o, struct shown *mine, ls_error *err)
 {
     const bool norms =
@@ -252,7 +257,10 @@ static ls_status plan_shares(ls_optimizer *o, struct shown *mine, ls_error *err)
     return LS_OK;
 }
 
-/* Slots, the numbers of the step, and what is updated together. */
+/*
+ * Creates slots, computes the numbers of the step and plans which variables are updated
+ * together.
+ */
 static ls_status plan_update(ls_optimizer *o, struct shown *mine, ls_error *err)
 {
     ls_status st = lsi_optimizer_make_slots(o, mine->grads, mine->vars, mine->n, err);
@@ -268,15 +276,16 @@ static ls_status plan_update(ls_optimizer *o, struct shown *mine, ls_error *err)
 
 /* ---- updating together ---- */
 
-/* The gradients of all replicas for variable i, from element `begin` on. */
-static void point_at(const lsi_meeting *m, size_t i, size_t offset, const void **from)
+/* Sets from[r] to replica r's gradient for variable i, `offset` bytes in. */
+static void point_at_gradients(const lsi_meeting *m, size_t i, size_t offset,
+                               const void **from)
 {
     for (int r = 0; r < m->n; r++) {
         from[r] = (const char *)shown_by(m, r)->grads[i]->data + offset;
     }
 }
 
-/* This replica's share of the sums that a norm is asked of. */
+/* Sums this replica's share of the gradients whose norm is needed. */
 static void sum_shares(const lsi_meeting *m, int index, struct shown *mine)
 {
     const struct shown *first = shown_by(m, 0);
@@ -291,7 +300,7 @@ static void sum_shares(const lsi_meeting *m, int index, struct shown *mine)
         if (begin < end) {
             const size_t offset = (size_t)begin * ls_dtype_size(v->dtype);
 
-            point_at(m, i, offset, mine->from);
+            point_at_gradients(m, i, offset, mine->from);
             lsi_reduce_tree(LS_SUM, mine->from, m->n,
                             (char *)first->sums[i]->data + offset, (size_t)(end - begin),
                             v->dtype);
@@ -299,9 +308,9 @@ static void sum_shares(const lsi_meeting *m, int index, struct shown *mine)
     }
 }
 
-/* The norms of every n-th sum: the replicas take them in turn. */
-static void take_norms(ls_context *c, const lsi_meeting *m, int index,
-                       const struct shown *mine)
+/* Computes the norm of every m->n-th sum: the replicas divide them in turn. */
+static void compute_norms(ls_context *c, const lsi_meeting *m, int index,
+                          const struct shown *mine)
 {
     const struct shown *first = shown_by(m, 0);
     int turn = 0;
@@ -322,7 +331,7 @@ static void take_norms(ls_context *c, const lsi_meeting *m, int index,
     }
 }
 
-/* What the sums of all variables are multiplied by; 1: they stay. */
+/* The factor for the sums of all variables; 1: no scaling. */
 static double global_factor(const ls_optimizer *o, const struct shown *first)
 {
     const double limit = limit_of(o, o->shared.global_clipnorm);
@@ -352,7 +361,7 @@ static void update_share(const ls_optimizer *o, const lsi_meeting *m, int index,
     for (size_t k = 0; k < lsi_optimizer_slot_count(o); k++) {
         whole.slot[k] = slots->slot[k]->component[index]->buffer->data;
     }
-    point_at(m, i, 0, mine->from);
+    point_at_gradients(m, i, 0, mine->from);
     if (first->sums[i] != NULL) {
         mine->from[0] = first->sums[i]->data;
         from.n = 1;
@@ -366,7 +375,7 @@ static void update_share(const ls_optimizer *o, const lsi_meeting *m, int index,
 }
 
 /*
- * Fills this replica's share and takes a reference to what all fill. False: the context
+ * Updates this replica's share of the new buffers and retains them. False: the context
  * has failed.
  */
 static bool update_together(ls_context *c, const ls_optimizer *o, const lsi_meeting *m,
@@ -381,7 +390,7 @@ static bool update_together(ls_context *c, const ls_optimizer *o, const lsi_meet
         if (!lsi_meeting_wait(c, "apply_gradients", 3)) {
             return false;
         }
-        take_norms(c, m, index, mine);
+        compute_norms(c, m, index, mine);
         if (lsi_failed(c) || !lsi_meeting_wait(c, "apply_gradients", 4)) {
             return false;
         }
@@ -397,7 +406,7 @@ static bool update_together(ls_context *c, const ls_optimizer *o, const lsi_meet
     return true;
 }
 
-/* `whole`: everybody has filled its share; otherwise the variables stay as they were. */
+/* `whole`: all replicas have updated their shares; else the variables stay unchanged. */
 static void commit_update(struct shown *mine, int index, bool whole)
 {
     for (size_t i = 0; i < mine->n; i++) {
@@ -407,7 +416,7 @@ static void commit_update(struct shown *mine, int index, bool whole)
         } else {
             lsi_buffer_release(mine->mine[i]);
         }
-        if (whole) { // replica 0's own reference; the others have none
+        if (whole) { // the references of replica 0; other replicas have none
             lsi_buffer_release(mine->fresh[i]);
             lsi_buffer_release(mine->sums[i]);
             mine->fresh[i] = NULL;
@@ -416,9 +425,9 @@ static void commit_update(struct shown *mine, int index, bool whole)
     }
 }
 
-/* ---- each its own copy ---- */
+/* ---- separate copies ---- */
 
-/* The dense gradients of one dtype in one sum; tensors to add in `in`, sums to `out`. */
+/* Sums the dense gradients of one dtype in one call; `in` and `out` are scratch lists. */
 static bool sum_dtype(ls_context *c, ls_tensor **grads, size_t n, ls_dtype dtype,
                       ls_tensor **in, ls_tensor **out)
 {
@@ -451,7 +460,7 @@ static bool sum_dtype(ls_context *c, ls_tensor **grads, size_t n, ls_dtype dtype
     return true;
 }
 
-/* `list` has room for 2 n tensors. */
+/* Replaces the gradients by their sums over replicas; `list`: scratch, 2 n tensors. */
 static bool sum_gradients(ls_context *c, ls_tensor **grads, size_t n, ls_tensor **list)
 {
     static const ls_dtype dtypes[] = {LS_F32, LS_F64, LS_F16, LS_BF16};
@@ -469,13 +478,13 @@ static bool sum_gradients(ls_context *c, ls_tensor **grads, size_t n, ls_tensor 
     return ok;
 }
 
-/* A variable with one copy for all is updated by replica 0. */
+/* True if the variable has one copy for all replicas, which replica 0 updates. */
 static bool one_copy(const ls_variable *v)
 {
     return !v->ops->per_replica;
 }
 
-/* What is left in `rest` is summed, clipped and applied to this replica's copies. */
+/* Sums and clips the gradients in `rest` and applies them to this replica's copies. */
 static void update_apart(ls_context *c, ls_optimizer *o, const lsi_optimizer_turn *turn,
                          struct shown *mine, int index)
 {
@@ -495,7 +504,7 @@ static void update_apart(ls_context *c, ls_optimizer *o, const lsi_optimizer_tur
     }
 }
 
-/* Everybody has come. */
+/* The step, after all replicas have shown equal variables and kinds of gradients. */
 static void apply_together(ls_context *c, ls_optimizer *o, const lsi_meeting *m,
                            struct shown *mine)
 {
@@ -507,7 +516,7 @@ static void apply_together(ls_context *c, ls_optimizer *o, const lsi_meeting *m,
 
     if (index == 0 && plan_update(o, mine, &e) != LS_OK) {
         (void)lsi_context_error(c, &e);
-        return; // whoever waits is told by the end of this replica
+        return; // when this replica ends, those that wait fail with its error
     }
     if (!lsi_meeting_wait(c, "apply_gradients", 1) ||
         !update_together(c, o, m, index, mine)) {
@@ -520,7 +529,8 @@ static void apply_together(ls_context *c, ls_optimizer *o, const lsi_meeting *m,
     if (left > 0) {
         update_apart(c, o, &first->turn, mine, index);
     }
-    if (index == 0 && !lsi_failed(c)) { // who goes on first may ask for it at once
+    // Before the meeting: other replicas may read the count right after it.
+    if (index == 0 && !lsi_failed(c)) {
         lsi_optimizer_advance(o);
     }
     whole = !lsi_failed(c);

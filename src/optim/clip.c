@@ -1,21 +1,21 @@
 /*
- * Gradients made smaller before they are applied, and sparse ones made dense. By default
- * both begin with adding up the repeated rows of a sparse gradient. With keras3 each row
- * counts on its own: its elements are clamped, and its square enters the norm; Keras then
- * keeps the gradient sparse, but for global_clipnorm.
+ * Clipping of gradients, and sparse gradients made dense. By default both first add up
+ * the repeated rows of a sparse gradient. With keras3 each row counts separately: its
+ * elements are clamped, and its square enters the norm; Keras then keeps the gradient
+ * sparse, except with global_clipnorm.
  */
 #include "optim/optim.h"
 
 #include <math.h>
 
-/* The rows if there are any, and the tensor itself otherwise. */
-static ls_tensor *elements(ls_tensor *g)
+/* The rows of a sparse gradient; a dense gradient itself. */
+static ls_tensor *elements_of(ls_tensor *g)
 {
     return g->values != NULL ? g->values : g;
 }
 
-/* The gradient with other elements: `e` in the place of elements(g). */
-static ls_tensor *with(ls_context *c, ls_tensor *g, ls_tensor *e)
+/* The gradient with other elements: `e` replaces elements_of(g). */
+static ls_tensor *with_elements(ls_context *c, ls_tensor *g, ls_tensor *e)
 {
     const ls_shape shape = ls_tensor_shape(g);
 
@@ -23,10 +23,10 @@ static ls_tensor *with(ls_context *c, ls_tensor *g, ls_tensor *e)
                                           : lsi_context_sparse(c, &shape, e, g->indices);
 }
 
-/* The sum of the squares; of halves in float32, where it does not overflow at once. */
+/* The sum of the squares; 16-bit types are summed in float32, to avoid overflow. */
 double lsi_squared_norm(ls_context *c, ls_tensor *g)
 {
-    ls_tensor *e = elements(g);
+    ls_tensor *e = elements_of(g);
 
     if (e->dtype == LS_F16 || e->dtype == LS_BF16) {
         e = (ls_cast)(c, e, LS_F32);
@@ -34,14 +34,14 @@ double lsi_squared_norm(ls_context *c, ls_tensor *g)
     return (ls_item)(c, (ls_sum)(c, (ls_square)(c, e), NULL, 0, false));
 }
 
-static ls_tensor *scale(ls_context *c, ls_tensor *g, double factor)
+static ls_tensor *scale_gradient(ls_context *c, ls_tensor *g, double factor)
 {
-    ls_tensor *e = elements(g);
+    ls_tensor *e = elements_of(g);
 
-    return with(c, g, (ls_mul)(c, e, lsi_scalar(c, (ls_dtype)e->dtype, factor)));
+    return with_elements(c, g, (ls_mul)(c, e, lsi_scalar(c, (ls_dtype)e->dtype, factor)));
 }
 
-/* A norm that is NaN is not within the limit, and the gradient becomes NaN visibly. */
+/* A norm that is NaN is not within the limit, so the gradient becomes NaN. */
 double lsi_norm_factor(double norm, double limit)
 {
     return norm <= limit ? 1 : limit / norm;
@@ -57,7 +57,7 @@ static ls_tensor *clip_norm(ls_context *c, ls_tensor *g, double limit)
 {
     const double factor = lsi_norm_factor(sqrt(lsi_squared_norm(c, g)), limit);
 
-    return lsi_failed(c) || factor == 1 ? g : scale(c, g, factor);
+    return lsi_failed(c) || factor == 1 ? g : scale_gradient(c, g, factor);
 }
 
 static void clip_global(ls_context *c, ls_tensor **grads, size_t n, double limit)
@@ -73,12 +73,13 @@ static void clip_global(ls_context *c, ls_tensor **grads, size_t n, double limit
             grads[i] = lsi_dense(c, grads[i]);
         }
         if (grads[i] != NULL && factor != 1) {
-            grads[i] = scale(c, grads[i], factor);
+            grads[i] = scale_gradient(c, grads[i], factor);
         }
     }
 }
 
-static void clip(ls_context *c, const ls_optimizer_shared *s, ls_tensor **grads, size_t n)
+static void clip_gradients(ls_context *c, const ls_optimizer_shared *s, ls_tensor **grads,
+                           size_t n)
 {
     for (size_t i = 0; i < n && !lsi_failed(c); i++) {
         if (grads[i] != NULL && !s->keras3) {
@@ -88,9 +89,10 @@ static void clip(ls_context *c, const ls_optimizer_shared *s, ls_tensor **grads,
             continue;
         }
         if (s->clipvalue > 0) {
-            ls_tensor *e = elements(grads[i]);
+            ls_tensor *e = elements_of(grads[i]);
 
-            grads[i] = with(c, grads[i], (ls_clip)(c, e, -s->clipvalue, s->clipvalue));
+            grads[i] =
+                with_elements(c, grads[i], (ls_clip)(c, e, -s->clipvalue, s->clipvalue));
         } else if (s->clipnorm > 0) {
             grads[i] = clip_norm(c, grads[i], s->clipnorm);
         }
@@ -111,7 +113,7 @@ void lsi_clip(ls_context *c, const ls_optimizer *o, ls_tensor **grads, size_t n)
     }
     recording = c->recording;
     c->recording = 0;
-    clip(c, s, grads, n);
+    clip_gradients(c, s, grads, n);
     c->recording = recording;
 }
 
@@ -125,7 +127,7 @@ const ls_tensor *lsi_gradient_dense(ls_context *c, const ls_optimizer *o, ls_ten
     c->recording = 0;
     dense = lsi_dense(c, g);
     if (dense != NULL && g->values != NULL && o->shared.keras3 && o->ops->squares) {
-        ls_tensor *each = with(c, g, (ls_square)(c, g->values));
+        ls_tensor *each = with_elements(c, g, (ls_square)(c, g->values));
 
         *squares = each == NULL ? NULL : lsi_dense(c, each);
     }

@@ -1,20 +1,20 @@
 /*
  * One optimizer: a table of what it does to the elements of one variable, and the slots
- * it keeps. ls_optimizer_apply() is these parts, one after the other; whoever updates
- * several copies of a variable calls them itself:
+ * it keeps. ls_optimizer_apply() calls these parts in this order, and so does code that
+ * updates several copies of a variable:
  *
- *     lsi_optimizer_check()    are these gradients for these variables?
- *     lsi_clip()               the gradients as they shall be summed or applied
- *     lsi_optimizer_slots()    the slots of each variable, made if it is new
- *     lsi_optimizer_prepare()  once a step: numbers that all variables share
- *     lsi_optimizer_update()   once a variable or copy or part of one
- *     lsi_optimizer_advance()  once a step, when all went well
+ *     lsi_optimizer_check()    checks the gradients against the variables
+ *     lsi_clip()               clips the gradients
+ *     lsi_optimizer_slots()    finds or creates the slots of each variable
+ *     lsi_optimizer_prepare()  once per step: numbers that all variables share
+ *     lsi_optimizer_update()   once per variable, copy or part of one
+ *     lsi_optimizer_advance()  once per step, if all succeeded
  */
 #ifndef LSI_OPTIM_H
 #define LSI_OPTIM_H
 #include "variable/variable.h"
 
-/* After op/op.h, which turns the noting of sites off. */
+/* After op/op.h, which turns off recording of sites. */
 #include "kernel/ref/element_access.h"
 #include "kernel/update_loops.h"
 
@@ -27,12 +27,12 @@ typedef struct lsi_slots {
     ls_variable *slot[LSI_MAX_SLOTS];
 } lsi_slots;
 
-/* What prepare() computes for a step; nothing in it changes while the step is taken. */
+/* Computed by prepare() for a step; constant while the step is applied. */
 typedef struct lsi_optimizer_turn {
     int64_t t;     /* 1 in the first step */
     double rate;   /* the learning rate */
     double alpha;  /* the rate with the optimizer's correction for step t */
-    float alpha32; /* the same as Keras computes it for float32: powers and all */
+    float alpha32; /* the same, computed in float32 as Keras does */
 } lsi_optimizer_turn;
 
 /* n elements of one variable; slots are written in place. */
@@ -40,11 +40,11 @@ typedef struct lsi_step {
     const void *w;
     void *w_out;
     const void *g;
-    const void *squares; /* NULL: the squares of g; otherwise what stands for them */
+    const void *squares; /* NULL: the squares of g; else used as its squares */
     void *slot[LSI_MAX_SLOTS];
     size_t n;
     ls_dtype dtype;
-    const lsi_update_table *update; /* float32, and only without `squares` */
+    const lsi_update_table *update; /* float32 loops, used without `squares` only */
     const ls_optimizer *optimizer;
     const lsi_optimizer_turn *turn;
 } lsi_step;
@@ -54,16 +54,16 @@ typedef struct lsi_optim_ops {
     bool squares;                     /* the formula squares the gradient */
     bool rows;                        /* a gradient of 0 changes nothing */
 
-    /* Optional, once a step: fills alpha and alpha32, which are the rate before. */
+    /* Optional, once per step: sets alpha and alpha32, which were set to the rate. */
     void (*prepare)(const ls_optimizer *o, lsi_optimizer_turn *turn);
 
-    /* Elementwise, on any part of the arrays. Any thread. */
+    /* Updates n elements, one by one. Any thread. */
     void (*update)(const lsi_step *s);
 } lsi_optim_ops;
 
 /*
- * Makes one slot for `of`: its shape and dtype, every element `initial`. lsi_slot_like()
- * gives it as many copies as the variable has, on the same devices.
+ * Creates one slot for `of`, with its shape and dtype, every element `initial`.
+ * lsi_slot_like() creates as many copies as the variable has, on the same devices.
  */
 typedef ls_status (*lsi_slot_make)(void *user, ls_variable *of, const char *name,
                                    double initial, ls_variable **out, ls_error *err);
@@ -79,62 +79,68 @@ struct ls_optimizer {
     bool nesterov;
     ls_optimizer_shared shared;
     _Atomic int64_t iterations;
-    double initial; /* what slots begin with */
+    double initial; /* the initial value of slots */
     lsi_slot_make make_slot;
     void *make_user;
     lsi_slots *slots;
     size_t nslots, slots_room;
-    uint32_t *index;    /* by variable: 1 + its place in `slots`, 0: free */
+    uint32_t *index;    /* hash table by variable: 1 + index in `slots`, 0: free */
     size_t index_room;  /* a power of two, at least twice nslots */
-    atomic_bool warned; /* of variables without a gradient */
+    atomic_bool warned; /* logged: variables without a gradient */
 };
 
 /*
- * The beginning of every create: `init` is the initializer that the options must come
- * from, `fits` whether their size is right.
+ * Checks that every constructor begins with: `init` names the initializer that the
+ * options must start from, `fits` tells whether their size is right.
  */
 ls_status lsi_optimizer_options(const char *name, const char *init, bool fits,
                                 ls_optimizer **out, ls_error *err);
 
-/* An optimizer with its rate and what all share, checked; the rest is the caller's. */
+/*
+ * An optimizer with its learning rate and shared options, checked; the caller sets the
+ * other fields.
+ */
 ls_status lsi_optimizer_new(const char *name, const lsi_optim_ops *ops,
                             double learning_rate, const ls_optimizer_shared *shared,
                             ls_optimizer **out, ls_error *err);
 
-/* Adam under the name `name`; `init` is what its user starts the options from. */
+/* Adam under the name `name`; `init` names the initializer of the options. */
 ls_status lsi_adam_new(const char *name, const char *init, const ls_adam_options *opts,
                        ls_optimizer **out, ls_error *err);
 
 /*
- * Whether grads[i] fits vars[i] for all i, one at least is not NULL, and the variables
- * are floating ones; false: the context has failed, and its error says why. Names those
- * without a gradient in the log, once.
+ * True if grads[i] fits vars[i] for all i, at least one gradient is not NULL, and the
+ * variables are of floating dtypes; false: the context has failed with the reason. Logs
+ * the variables without a gradient, once.
  */
 bool lsi_optimizer_check(ls_context *c, ls_optimizer *o, ls_tensor *const *grads,
                          ls_variable *const *vars, size_t n);
 
 /*
- * Replaces each gradient (NULL: left out) by the clipped one, a tensor of the step, if
- * the optimizer clips; otherwise, or if nothing has to change, it stays. By default it is
- * for the sums over all replicas; with shared.keras3 for the gradients of one replica,
- * before the sum. Not recorded by tapes. On failure the context has failed.
+ * Replaces each gradient (NULL: skipped) by the clipped one, a tensor of the step, if the
+ * optimizer clips and the gradient exceeds the limit. By default called with the sums
+ * over all replicas; with shared.keras3 with the gradients of one replica, before the
+ * sum. Not recorded by tapes. On failure the context has failed.
  */
 void lsi_clip(ls_context *c, const ls_optimizer *o, ls_tensor **grads, size_t n);
 
-/* The parts of it: the square of a gradient's norm, and what a norm is cut down by. */
+/*
+ * The parts of lsi_clip(): the square of a gradient's norm; the factors by which a
+ * gradient is multiplied.
+ */
 double lsi_squared_norm(ls_context *c, ls_tensor *g);
 double lsi_norm_factor(double norm, double limit);
 double lsi_global_factor(double norm, double limit);
 
 /*
- * The gradient as lsi_optimizer_update() takes it: dense, repeated rows added up. What
- * stands for its squares goes to *squares: NULL, unless shared.keras3 asks for each of
- * the repeated rows squared on its own. NULL: the context has failed.
+ * The gradient as lsi_optimizer_update() takes it: dense, repeated rows added up.
+ * *squares becomes NULL (use the squares of the gradient) or, if shared.keras3 asks for
+ * it, the sum of the squares of each repeated row. NULL: the context has failed.
  */
 const ls_tensor *lsi_gradient_dense(ls_context *c, const ls_optimizer *o, ls_tensor *g,
                                     const ls_tensor **squares);
 
-/* How many slots the optimizer has for a variable: at most LSI_MAX_SLOTS. */
+/* The number of slots per variable: at most LSI_MAX_SLOTS. */
 size_t lsi_optimizer_slot_count(const ls_optimizer *o);
 
 /* The slots of `v`; NULL: none yet. `cursor` (NULL allowed) as below. */
@@ -142,36 +148,37 @@ const lsi_slots *lsi_optimizer_find(const ls_optimizer *o, const ls_variable *v,
                                     size_t *cursor);
 
 /*
- * The same, made by o->make_slot if there are none; on failure none are. `cursor` starts
- * at 0 and moves behind what was found: a step that asks in the order of the last one
- * finds each at once. The result is valid until slots are made for another variable.
+ * As lsi_optimizer_find(), but creates the slots by o->make_slot if there are none; on
+ * failure creates none. `cursor` starts at 0 and moves behind the slots found: a step in
+ * the order of the last one finds each at once. The result is valid until slots are
+ * created for another variable.
  */
 ls_status lsi_optimizer_slots(ls_optimizer *o, ls_variable *v, size_t *cursor,
                               const lsi_slots **out, ls_error *err);
 
-/* The numbers of the step that comes next. Changes nothing. */
+/* Computes the numbers of the next step. Changes nothing in the optimizer. */
 void lsi_optimizer_prepare(const ls_optimizer *o, lsi_optimizer_turn *turn);
 
-/* Counts the step as taken: exactly once, however many copies were updated. */
+/* Counts a step: called once per step, whatever the number of copies. */
 void lsi_optimizer_advance(ls_optimizer *o);
 
 /*
  * Decays and updates the elements [begin, end) of `component`, a plain variable, and of
  * its `slots`, plain variables too, as many as lsi_optimizer_slot_count(); the others
  * keep their values. `g` and `squares` come from lsi_gradient_dense() and are as long as
- * the variable. Uses the team of the component's device. Several threads may be at it at
- * once as long as component and slots are theirs alone. On failure (memory, which a
- * variable takes whose value is still held by somebody) nothing has changed.
+ * the variable. Uses the team of the component's device. Several threads may call it at
+ * once for different components and slots. Fails, with nothing changed, if there is no
+ * memory: a variable whose value is still referenced gets a new buffer.
  */
 ls_status lsi_optimizer_update(const ls_optimizer *o, const lsi_optimizer_turn *turn,
                                ls_variable *component, ls_variable *const *slots,
                                const ls_tensor *g, const ls_tensor *squares,
                                int64_t begin, int64_t end, ls_error *err);
 
-/* Whether the gradient is one for lsi_optimizer_update_rows(). */
+/* True if the gradient is one for lsi_optimizer_update_rows(). */
 bool lsi_optimizer_by_rows(const ls_optimizer *o, const ls_tensor *g);
 
-/* The same for the rows that a sparse gradient names: no other is looked at. */
+/* The same for the rows that a sparse gradient names; other rows are not accessed. */
 ls_status lsi_optimizer_update_rows(const ls_optimizer *o, const lsi_optimizer_turn *turn,
                                     ls_variable *component, ls_variable *const *slots,
                                     const ls_tensor *g, ls_error *err);
@@ -183,8 +190,8 @@ typedef struct lsi_writes {
 } lsi_writes;
 
 /*
- * New memory, if there must be any, gets what it shall keep: all of the slots, and the
- * elements of the component that are not in [begin, end). After a failure nothing is
+ * A new buffer, where one is needed, is filled with what it must keep: all of the slots,
+ * and the elements of the component outside of [begin, end). After a failure nothing is
  * open; LS_OK must be followed by lsi_writes_commit().
  */
 ls_status lsi_writes_open(const ls_optimizer *o, ls_variable *component,
@@ -193,29 +200,29 @@ ls_status lsi_writes_open(const ls_optimizer *o, ls_variable *component,
 void lsi_writes_commit(const ls_optimizer *o, ls_variable *component,
                        ls_variable *const *slots, const lsi_writes *w);
 
-/* A gradient in the making: `n` arrays added in the order of the tree, then clipped. */
+/* How to compute a gradient: `n` arrays summed in the order of the tree, then clipped. */
 typedef struct lsi_sources {
     const void *const *from;
     const void **room; /* for n pointers */
     int n;
-    double limit;  /* 0: none; else each element of the sum to [-limit, limit] */
+    double limit;  /* 0: none; else elements are clamped to [-limit, limit] */
     double factor; /* 1: none; else each element is multiplied by it */
 } lsi_sources;
 
 /*
- * Elements [begin, end) of `whole`, whose gradient is made block by block, in the cache.
- * whole->g is not used.
+ * Updates elements [begin, end) of `whole`, computing the gradient block by block, in the
+ * cache. whole->g is not used.
  */
 void lsi_optimizer_update_share(const lsi_step *whole, const lsi_sources *from,
                                 int64_t begin, int64_t end);
 
-/* The slots of vars[i] whose gradient is not NULL, made if there are none. */
+/* Creates the missing slots of every vars[i] whose gradient is not NULL. */
 ls_status lsi_optimizer_make_slots(ls_optimizer *o, ls_tensor *const *grads,
                                    ls_variable *const *vars, size_t n, ls_error *err);
 
 /*
- * Updates copy `component` of the variables (negative: every copy) by gradients that are
- * final.
+ * Updates copy `component` of the variables (negative: every copy) by final gradients,
+ * summed and clipped.
  */
 ls_status lsi_optimizer_update_copies(ls_context *c, const ls_optimizer *o,
                                       const lsi_optimizer_turn *turn,
@@ -223,22 +230,22 @@ ls_status lsi_optimizer_update_copies(ls_context *c, const ls_optimizer *o,
                                       size_t n, int component, ls_error *err);
 
 /*
- * The whole of apply in a replica that has peers: sums the gradients over the replicas,
- * then every replica updates its own copies. `grads` becomes the sums.
+ * ls_optimizer_apply() in a replica with local peers: sums the gradients over the
+ * replicas, then every replica updates its own copies. Replaces the elements of `grads`.
  */
 void lsi_optimizer_apply_replicated(ls_context *c, ls_optimizer *o, ls_tensor **grads,
                                     ls_variable *const *vars, size_t n);
 
-/* The square of gradient i, or what stands for it. */
+/* The square of gradient i, or the element of `squares` if there are any. */
 double lsi_square_at(const lsi_step *s, size_t i);
 
-/* The larger one; a NaN wins. */
+/* The larger one; NaN if one of them is. */
 double lsi_larger(double a, double b);
 
-/* x is a number of [low, high]: infinities and NaN are not. */
+/* True if low <= x <= high; false for infinities and NaN. */
 bool lsi_within(double x, double low, double high);
 
-/* Whether the vector loops can be used for the step. */
+/* True if the vector loops can be used for the step. */
 static inline bool lsi_vectors(const lsi_step *s)
 {
     return s->dtype == LS_F32 && s->squares == NULL;

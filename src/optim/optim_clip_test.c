@@ -1,4 +1,4 @@
-/* Clipping, and sparse gradients: exact by default, Keras' numbers on request. */
+/* Tests of clipping and of sparse gradients: exact by default, as Keras on request. */
 #include "optim_test.h"
 
 enum { ROWS = 4, WIDTH = 2, COUNT = ROWS * WIDTH };
@@ -45,7 +45,7 @@ static ls_tensor *sparse(ls_context *c, ls_dtype dtype)
 static ls_variable *train(const recipe *r, ls_dtype dtype, bool dense, int steps)
 {
     ls_context *c = open_context();
-    ls_optimizer *o = make(r);
+    ls_optimizer *o = make_optimizer(r);
     ls_variable *v = variable_of(NULL, dtype, LS_SHAPE(ROWS, WIDTH), FIRST, COUNT);
 
     for (int t = 0; t < steps; t++) {
@@ -86,7 +86,10 @@ LST_TEST(a_sparse_gradient_is_the_dense_one_for_every_optimizer)
     }
 }
 
-/* What Keras 3.15 with TensorFlow 2.21 makes of two steps with the sparse gradient. */
+/*
+ * The expected numbers are those of Keras 3.15 with TensorFlow 2.21 after two steps with
+ * the sparse gradient.
+ */
 LST_TEST(with_keras3_repeated_rows_count_as_in_keras)
 {
     static const struct {
@@ -139,8 +142,7 @@ LST_TEST(with_keras3_repeated_rows_count_as_in_keras)
     }
 }
 
-/* Three steps of Keras 3.15 with rates so large that its float32 roundings can be seen.
- */
+/* Three steps of Keras 3.15, with rates so large that its roundings can be seen. */
 LST_TEST(with_keras3_float32_is_rounded_as_in_keras)
 {
     static const struct {
@@ -191,7 +193,7 @@ LST_TEST(with_keras3_float32_is_rounded_as_in_keras)
 
     for (size_t i = 0; i < LSI_COUNT_OF(cases); i++) {
         ls_context *c = open_context();
-        ls_optimizer *o = make(&cases[i].r);
+        ls_optimizer *o = make_optimizer(&cases[i].r);
         ls_variable *v = variable_of(NULL, LS_F32, shape, start, COUNT);
 
         ls_optimizer_set_learning_rate(o, cases[i].rate);
@@ -211,7 +213,7 @@ LST_TEST(with_keras3_float32_is_rounded_as_in_keras)
     }
 }
 
-/* Five steps, the repeated rows squared each on its own in the formula too. */
+/* Five steps; in the formula, too, each repeated row is squared separately. */
 LST_TEST(with_keras3_five_steps_follow_the_formula_of_each_optimizer)
 {
     static const double squares[COUNT] = {0, 0, 1.25, 13, 0, 0, 0.0625, 1};
@@ -229,7 +231,7 @@ LST_TEST(with_keras3_five_steps_follow_the_formula_of_each_optimizer)
 
         memcpy(s.w, FIRST, sizeof FIRST);
         for (int t = 1; t <= 5; t++) {
-            follow(&recipes[i], &s, DENSE, squares, COUNT, t);
+            follow_formula(&recipes[i], &s, DENSE, squares, COUNT, t);
         }
         for (int k = 0; k < COUNT; k++) {
             LST_CHECK(lst_near(at(v, k), s.w[k], 0, 1e-12));
@@ -238,14 +240,14 @@ LST_TEST(with_keras3_five_steps_follow_the_formula_of_each_optimizer)
     }
 }
 
-/* Clips (3, -4, 0) and (12, 0) and no third one; the norms are 5, 12 and together 13. */
+/* Clips (3, -4, 0), NULL and (12, 0); the norms are 5 and 12, together 13. */
 static void clip_two(ls_dtype dtype, ls_optimizer_shared shared, const double *a,
                      const double *b)
 {
     static const double first[] = {3, -4, 0}, second[] = {12, 0};
     const recipe r = {"SGD", 0, false, false, false, shared};
     ls_context *c = open_context();
-    ls_optimizer *o = make(&r);
+    ls_optimizer *o = make_optimizer(&r);
     ls_tensor *g[3] = {constant(c, LS_F64, LS_SHAPE(3), first, 3), NULL,
                        constant(c, LS_F64, LS_SHAPE(2), second, 2)};
     const double tolerance = dtype == LS_F64 ? 1e-14 : dtype == LS_F32 ? 1e-6 : 1e-1;
@@ -270,7 +272,7 @@ LST_TEST(each_kind_of_clipping_does_what_it_says)
 
     for (size_t i = 0; i < 2 * LSI_COUNT_OF(dtypes); i++) {
         const ls_dtype d = dtypes[i / 2];
-        const bool k = i % 2 == 1; // the same for dense gradients
+        const bool k = i % 2 == 1; // keras3 changes nothing for dense gradients
 
         clip_two(d, (ls_optimizer_shared){.keras3 = k, .clipvalue = 3.5},
                  (const double[]){3, -3.5, 0}, (const double[]){3.5, 0});
@@ -290,7 +292,7 @@ LST_TEST(a_norm_within_the_limit_changes_nothing)
     for (size_t i = 0; i < LSI_COUNT_OF(limits); i++) {
         const recipe r = {"SGD", 0, false, false, false, limits[i]};
         ls_context *c = open_context();
-        ls_optimizer *o = make(&r);
+        ls_optimizer *o = make_optimizer(&r);
         ls_tensor *g = constant(c, LS_F64, LS_SHAPE(2), values, 2), *before = g;
 
         lsi_clip(c, o, &g, 1);
@@ -308,7 +310,7 @@ LST_TEST(a_norm_of_zero_stays_zero_and_nan_is_not_hidden)
     for (size_t i = 0; i < LSI_COUNT_OF(limits); i++) {
         const recipe r = {"SGD", 0, false, false, false, limits[i]};
         ls_context *c = open_context();
-        ls_optimizer *o = make(&r);
+        ls_optimizer *o = make_optimizer(&r);
         ls_tensor *g = constant(c, LS_F32, LS_SHAPE(2), zero, 2);
 
         lsi_clip(c, o, &g, 1);
@@ -326,7 +328,7 @@ LST_TEST(clipping_is_no_part_of_a_gradient)
 {
     static const recipe r = {"SGD", 0, false, false, false, {.clipnorm = 1}};
     ls_context *c = open_context();
-    ls_optimizer *o = make(&r);
+    ls_optimizer *o = make_optimizer(&r);
     ls_tape *tape = ls_tape_open(c, NULL);
     ls_tensor *x = constant(c, LS_F32, LS_SHAPE(COUNT), FIRST, COUNT), *g = x;
 

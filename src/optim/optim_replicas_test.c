@@ -1,4 +1,7 @@
-/* Steps on replicas: that agree, that do not, and that run out of memory. */
+/*
+ * Tests of steps on replicas: that pass the same variables, that do not, and that run out
+ * of memory.
+ */
 #include "optim/optim.h"
 #include "replica/replica_test.h"
 
@@ -18,10 +21,10 @@ typedef enum mistake {
 
 struct model {
     mirror m;
-    ls_variable *v[VARIABLES]; // the last one has other elements
+    ls_variable *v[VARIABLES]; // the last one has another shape
     ls_optimizer *o[2];
     mistake mistake;
-    int who; // which replica makes it
+    int who; // the replica that makes it
     ls_error seen[REPLICAS];
 };
 
@@ -48,7 +51,7 @@ static ls_status make_adam(ls_optimizer **out)
 {
     ls_adam_options opts = LS_ADAM_OPTIONS_INIT;
 
-    opts.shared.clipnorm = 1; // meets more often, and needs more memory
+    opts.shared.clipnorm = 1; // needs more meetings and more memory
     return ls_adam_create(&opts, out, NULL);
 }
 
@@ -87,8 +90,8 @@ static ls_tensor *one_row(ls_context *c, const ls_variable *v)
                               ls_constant(c, LS_I64, LS_SHAPE(1), NULL));
 }
 
-/* Both replicas give a and b; one of them makes the mistake. */
-static ls_value *step(ls_context *c, ls_value *args, void *user)
+/* Both replicas pass a and b; one of them makes the mistake. */
+static ls_value *step_with_mistake(ls_context *c, ls_value *args, void *user)
 {
     struct model *m = user;
     const int r = ls_replica_id(c);
@@ -120,7 +123,7 @@ static ls_value *step(ls_context *c, ls_value *args, void *user)
     return NULL;
 }
 
-/* Without allocating anything. */
+/* The first element, read without an allocation. */
 static float first_of(const ls_variable *v, size_t copy)
 {
     return ((const float *)ls_variable_component(v, copy)->buffer->data)[0];
@@ -138,10 +141,10 @@ static void check_mistakes(bool adam)
             ls_error e = LS_ERROR_INIT;
 
             if (k == OTHER_COUNT && m.who == 0) {
-                continue; // "2 to" on the other replica
+                continue; // the message has "2 to" then
             }
             m.mistake = (mistake)k;
-            LST_FAILS(ls_strategy_run(m.m.s, step, NULL, &m, NULL, &e),
+            LST_FAILS(ls_strategy_run(m.m.s, step_with_mistake, NULL, &m, NULL, &e),
                       LS_INVALID_ARGUMENT, e, words[k]);
             LST_CHECK(m.seen[0].code == LS_INVALID_ARGUMENT);
             LST_CHECK(m.seen[1].code == LS_INVALID_ARGUMENT);
@@ -151,13 +154,13 @@ static void check_mistakes(bool adam)
         }
     }
     m.mistake = NONE;
-    LST_OK(ls_strategy_run(m.m.s, step, NULL, &m, NULL, NULL));
+    LST_OK(ls_strategy_run(m.m.s, step_with_mistake, NULL, &m, NULL, NULL));
     LST_CHECK(first_of(m.v[0], 0) < 0 && first_of(m.v[0], 0) == first_of(m.v[0], 1));
     LST_CHECK(ls_optimizer_iterations(m.o[0]) == 1);
     end_model(&m);
 }
 
-LST_TEST(replicas_that_give_an_optimizer_different_things_are_told_so_on_all)
+LST_TEST(replicas_that_pass_different_arguments_all_fail_with_the_difference)
 {
     check_mistakes(false);
     check_mistakes(true);
@@ -169,7 +172,8 @@ static ls_status step_again(ls_error *err)
 {
     const int64_t before = ls_optimizer_iterations(starved->o[0]);
     const float was = first_of(starved->v[0], 0);
-    const ls_status st = ls_strategy_run(starved->m.s, step, NULL, starved, NULL, err);
+    const ls_status st =
+        ls_strategy_run(starved->m.s, step_with_mistake, NULL, starved, NULL, err);
     const bool counted = ls_optimizer_iterations(starved->o[0]) > before;
 
     LST_CHECK(counted == (first_of(starved->v[0], 0) != was));
@@ -182,13 +186,14 @@ LST_TEST(a_step_on_replicas_counts_if_and_only_if_it_was_taken)
     struct model m;
 
     make_model(&m, true, true);
-    LST_OK(ls_strategy_run(m.m.s, step, NULL, &m, NULL, NULL)); // threads and slots
+    // creates threads and slots
+    LST_OK(ls_strategy_run(m.m.s, step_with_mistake, NULL, &m, NULL, NULL));
     starved = &m;
     lst_every_allocation(step_again);
     end_model(&m);
 }
 
-/* ---- together, or each its own copy ---- */
+/* ---- shared buffers and separate copies ---- */
 
 enum { MOST = 70, LENGTH = 5000, STEPS = 2 };
 
@@ -198,7 +203,7 @@ struct job {
     ls_dtype dtype;
 };
 
-/* Gradients of their own for every replica, the second one small. */
+/* Different gradients on every replica, the second one small. */
 static ls_value *random_step(ls_context *c, ls_value *args, void *user)
 {
     const struct job *j = user;
@@ -218,7 +223,7 @@ static ls_value *random_step(ls_context *c, ls_value *args, void *user)
 }
 
 /* Gives every copy memory of its own, with the same elements. */
-static void part(const ls_variable *v)
+static void separate_copies(const ls_variable *v)
 {
     for (size_t k = 0; k < ls_variable_components(v); k++) {
         ls_variable *own = ls_variable_component(v, k);
@@ -243,7 +248,7 @@ static bool is_one_memory(const ls_variable *v)
     return true;
 }
 
-/* Some steps; the elements of the last copies go to `out`. */
+/* Takes some steps and copies the elements of the last copies to `out`. */
 static void take_steps(const mirror *m, ls_dtype dtype, const ls_optimizer_shared *shared,
                        bool apart, unsigned char *out)
 {
@@ -264,8 +269,8 @@ static void take_steps(const mirror *m, ls_dtype dtype, const ls_optimizer_share
     ls_scope_exit(m->s);
     for (int t = 0; t < STEPS; t++) {
         if (apart) {
-            part(j.v[0]);
-            part(j.v[1]);
+            separate_copies(j.v[0]);
+            separate_copies(j.v[1]);
         }
         LST_OK(ls_strategy_run(m->s, random_step, NULL, &j, NULL, NULL));
     }
@@ -319,7 +324,7 @@ LST_TEST(there_is_no_number_of_replicas_too_large_to_update_together)
 }
 
 LST_MAIN(
-    LST_CASE(replicas_that_give_an_optimizer_different_things_are_told_so_on_all),
+    LST_CASE(replicas_that_pass_different_arguments_all_fail_with_the_difference),
     LST_CASE(a_step_on_replicas_counts_if_and_only_if_it_was_taken),
     LST_CASE(updating_together_gives_the_bits_of_updating_apart_however_it_is_clipped),
     LST_CASE(there_is_no_number_of_replicas_too_large_to_update_together))

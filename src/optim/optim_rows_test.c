@@ -1,4 +1,4 @@
-/* Large tables with sparse gradients: only the rows that are named are visited. */
+/* Tests of sparse gradients of large tables: only the rows they name are accessed. */
 #include "optim_test.h"
 
 enum { TABLE = 100, WIDE = 3, NAMED = 8 };
@@ -31,11 +31,11 @@ static ls_tensor *sparse_of(ls_context *c, ls_dtype dtype, uint64_t seed)
                               (ls_constant)(c, LS_I64, LS_SHAPE(NAMED), rows));
 }
 
-/* Three steps; `dense`: with the gradient made dense before. */
+/* Three steps; `dense`: the gradient is made dense before. */
 static ls_variable *train(const recipe *r, ls_dtype dtype, bool dense, ls_variable **slot)
 {
     ls_context *c = open_context();
-    ls_optimizer *o = make(r);
+    ls_optimizer *o = make_optimizer(r);
     ls_variable *v = NULL;
 
     LST_OK(ls_variable_create(random_of(c, dtype, LS_SHAPE(TABLE, WIDE), 5), NULL, &v,
@@ -67,7 +67,8 @@ LST_TEST(by_rows_gives_the_bits_of_the_dense_gradient)
         {"Adagrad", 0, false, false, false, {.keras3 = false}},
         {"SGD", 0, false, false, false, {.weight_decay = 0.1}}, // all rows decay
         {"SGD", 0, false, false, false, {.clipvalue = 0.5}},
-        {"SGD", 0.9, false, false, false, {.keras3 = false}}, // all rows go on moving
+        // the momentum moves all rows
+        {"SGD", 0.9, false, false, false, {.keras3 = false}},
     };
 
     for (size_t d = 0; d < LSI_COUNT_OF(dtypes); d++) {
@@ -86,15 +87,15 @@ LST_TEST(by_rows_gives_the_bits_of_the_dense_gradient)
     }
 }
 
-/* With an infinite rate 0 times it is NaN: whatever is visited cannot be mistaken. */
+/* With an infinite rate 0 * rate is NaN, so every row that was accessed shows it. */
 LST_TEST(rows_without_a_gradient_are_not_visited)
 {
     static const char *const kinds[] = {"SGD", "Adagrad"};
 
     for (size_t k = 0; k < LSI_COUNT_OF(kinds); k++) {
         ls_context *c = open_context();
-        ls_optimizer *o =
-            make(&(const recipe){kinds[k], 0, false, false, false, {.keras3 = k > 0}});
+        ls_optimizer *o = make_optimizer(
+            &(const recipe){kinds[k], 0, false, false, false, {.keras3 = k > 0}});
         ls_variable *v = NULL;
         ls_tensor *g = sparse_of(c, LS_F32, 3);
 
@@ -118,12 +119,12 @@ LST_TEST(rows_without_a_gradient_are_not_visited)
     }
 }
 
-/* One step on rows that were gathered; `held`: somebody holds the value meanwhile. */
+/* One step on rows that were gathered; `held`: the test holds the value meanwhile. */
 static void step_on_rows(bool held)
 {
     ls_context *c = open_context();
     ls_optimizer *o =
-        make(&(const recipe){"SGD", 0, false, false, false, {.keras3 = false}});
+        make_optimizer(&(const recipe){"SGD", 0, false, false, false, {.keras3 = false}});
     ls_variable *v = NULL;
     ls_tensor *before = NULL, *g = NULL, *q, *indices;
     ls_tape *tape;
@@ -146,7 +147,7 @@ static void step_on_rows(bool held)
     (ls_optimizer_apply)(c, o, &g, &v, 1);
     LST_OK(ls_context_finish(c, NULL));
     LST_CHECK((v->buffer == memory) == !held);
-    if (held) { // and sees what it saw before
+    if (held) { // and still has its elements
         LST_CHECK(lst_near(at(v, 42 * WIDE),
                            lsi_element(before, (int64_t)42 * WIDE) * (1 - 2 * LST_RATE),
                            1e-6, 0));
@@ -158,7 +159,7 @@ static void step_on_rows(bool held)
     ls_context_close(c);
 }
 
-LST_TEST(gathered_rows_are_updated_in_place_unless_somebody_holds_the_value)
+LST_TEST(gathered_rows_are_updated_in_place_unless_the_value_is_held)
 {
     step_on_rows(false);
     step_on_rows(true);
@@ -208,5 +209,5 @@ LST_TEST(a_step_by_rows_survives_every_failing_allocation)
 
 LST_MAIN(LST_CASE(by_rows_gives_the_bits_of_the_dense_gradient),
          LST_CASE(rows_without_a_gradient_are_not_visited),
-         LST_CASE(gathered_rows_are_updated_in_place_unless_somebody_holds_the_value),
+         LST_CASE(gathered_rows_are_updated_in_place_unless_the_value_is_held),
          LST_CASE(a_step_by_rows_survives_every_failing_allocation))

@@ -1,4 +1,4 @@
-/* Each optimizer against its formula, and what all of them do alike. */
+/* Tests of each optimizer against its formula, and of what all have in common. */
 #include "optim_test.h"
 
 enum { N = 37, STEPS = 5 };
@@ -24,12 +24,13 @@ static const recipe RECIPES[] = {
 
 static void take_steps(const recipe *r, ls_dtype dtype)
 {
-    const double tolerance = dtype == LS_F32 ? 1e-4 : 1e-12; // Keras' float32 powers
+    // Keras computes powers in float32
+    const double tolerance = dtype == LS_F32 ? 1e-4 : 1e-12;
     uint64_t random = 7;
     state s = {{0}, {0}, {0}, {0}};
     ls_context *c = NULL;
     ls_error err = LS_ERROR_INIT;
-    ls_optimizer *o = make(r);
+    ls_optimizer *o = make_optimizer(r);
     ls_variable *v;
 
     LST_OK(ls_context_open(NULL, NULL, &c, &err));
@@ -44,12 +45,12 @@ static void take_steps(const recipe *r, ls_dtype dtype)
         for (int i = 0; i < N; i++) {
             g[i] = (double)lst_random_f32(&random, -1, 1);
         }
-        (void)(ls_read)(c, v); // a reader makes the update take new memory
+        (void)(ls_read)(c, v); // a held value makes the update use a new buffer
         grad = tensor_of(NULL, dtype, LS_SHAPE(N), g, N);
         (ls_optimizer_apply)(c, o, &grad, &v, 1);
         LST_OK(ls_context_finish(c, &err));
         ls_tensor_release(grad);
-        follow(r, &s, g, NULL, N, t);
+        follow_formula(r, &s, g, NULL, N, t);
         LST_CHECK(ls_optimizer_iterations(o) == t);
     }
     for (int i = 0; i < N; i++) {
@@ -80,7 +81,7 @@ static void take_half_step(const recipe *r, ls_dtype dtype)
     const double one[1] = {1}, half[1] = {0.5};
     ls_context *c = NULL;
     ls_error err = LS_ERROR_INIT;
-    ls_optimizer *o = make(r);
+    ls_optimizer *o = make_optimizer(r);
     state s = {{1}, {0}, {0}, {0}};
     ls_tensor *w = tensor_of(NULL, LS_F32, LS_SHAPE(1), one, 1);
     ls_tensor *g = tensor_of(NULL, LS_F32, LS_SHAPE(1), half, 1), *cast;
@@ -91,7 +92,7 @@ static void take_half_step(const recipe *r, ls_dtype dtype)
     cast = (ls_cast)(c, g, dtype);
     (ls_optimizer_apply)(c, o, &cast, &v, 1);
     LST_OK(ls_context_finish(c, &err));
-    follow(r, &s, half, NULL, 1, 1);
+    follow_formula(r, &s, half, NULL, 1, 1);
     LST_CHECK(s.w[0] < 0.99);
     LST_CHECK(lst_near(at(v, 0), s.w[0], 0, dtype == LS_F16 ? 4e-3 : 2e-2));
     ls_tensor_release(w);
@@ -116,7 +117,7 @@ LST_TEST(a_missing_gradient_leaves_its_variable_alone)
     static const recipe r = {"AdamW", 0, false, false, false, {.weight_decay = 0.2}};
     ls_context *c = NULL;
     ls_error err = LS_ERROR_INIT;
-    ls_optimizer *o = make(&r);
+    ls_optimizer *o = make_optimizer(&r);
     ls_variable *v[2] = {variable_of(NULL, LS_F32, LS_SHAPE(N), ONES, N),
                          variable_of(NULL, LS_F32, LS_SHAPE(N), ONES, N)};
     ls_tensor *g[2] = {NULL, NULL};
@@ -124,7 +125,7 @@ LST_TEST(a_missing_gradient_leaves_its_variable_alone)
     LST_OK(ls_context_open(NULL, NULL, &c, &err));
     g[1] = (ls_constant)(c, LS_F32, LS_SHAPE(N), NULL);
     (ls_optimizer_apply)(c, o, g, v, 2);
-    LST_CHECK(at(v[0], 0) == 1); // it does not even decay
+    LST_CHECK(at(v[0], 0) == 1); // it does not decay either
     LST_CHECK(at(v[1], 0) < 1);
     LST_CHECK(ls_optimizer_slot(o, v[1], "velocity") != NULL);
     LST_CHECK(ls_optimizer_slot(o, v[0], "velocity") == NULL);
@@ -146,12 +147,12 @@ LST_TEST(a_missing_gradient_leaves_its_variable_alone)
     ls_context_close(c);
 }
 
-LST_TEST(minimize_walks_downhill)
+LST_TEST(minimize_lowers_the_loss)
 {
     double w[N];
     ls_context *c = NULL;
     ls_error err = LS_ERROR_INIT;
-    ls_optimizer *o = make(&RECIPES[0]);
+    ls_optimizer *o = make_optimizer(&RECIPES[0]);
     ls_variable *v;
     double first = 0, last = 0;
 
@@ -160,13 +161,13 @@ LST_TEST(minimize_walks_downhill)
     }
     v = variable_of(NULL, LS_F32, LS_SHAPE(N), w, N);
     LST_OK(ls_context_open(NULL, NULL, &c, &err));
-    for (int step = 0; step < 100; step++) {
+    for (int step_in_runtime = 0; step_in_runtime < 100; step_in_runtime++) {
         ls_tape *tape = ls_tape_open(c, NULL);
         ls_tensor *loss = (ls_sum)(c, (ls_square)(c, (ls_read)(c, v)), NULL, 0, false);
 
         (ls_optimizer_minimize)(c, o, tape, loss, &v, 1);
         last = (ls_item)(c, loss);
-        first = step == 0 ? last : first;
+        first = step_in_runtime == 0 ? last : first;
         LST_OK(ls_context_finish(c, &err));
     }
     LST_CHECK(first > 100 && last < 1e-6);
@@ -198,14 +199,14 @@ static ls_variable *apply_often(ls_optimizer *o, const double *g, int times)
 LST_TEST(a_steady_gradient_does_not_make_centered_rmsprop_nan)
 {
     static const recipe r = {"RMSprop", 0, false, false, true, LS_OPTIMIZER_SHARED_INIT};
-    ls_optimizer *o = make(&r);
+    ls_optimizer *o = make_optimizer(&r);
     double g[N];
     ls_variable *v;
 
     for (int i = 0; i < N; i++) {
         g[i] = 100.0 + 7.3 * i;
     }
-    v = apply_often(o, g, 400); // v - a a is nothing but rounding by then
+    v = apply_often(o, g, 400); // by then v - a a is rounding error only
     for (int i = 0; i < N; i++) {
         LST_CHECK(isfinite(at(v, i)));
     }
@@ -234,7 +235,7 @@ LST_TEST(slots_have_keras_names_and_first_values)
     ls_variable *v;
 
     for (size_t i = 0; i < LSI_COUNT_OF(cases); i++) {
-        o = make(&cases[i].r);
+        o = make_optimizer(&cases[i].r);
         v = apply_often(o, zero, 1);
         for (int k = 0; k < 3 && cases[i].slots[k] != NULL; k++) {
             LST_CHECK(at(ls_optimizer_slot(o, v, cases[i].slots[k]), N - 1) == 0);
@@ -242,7 +243,7 @@ LST_TEST(slots_have_keras_names_and_first_values)
         ls_variable_release(v);
         ls_optimizer_release(o);
     }
-    o = make(&adagrad);
+    o = make_optimizer(&adagrad);
     v = apply_often(o, zero, 2);
     LST_CHECK(lst_near(at(ls_optimizer_slot(o, v, "accumulator"), N - 1), 0.1, 0, 1e-8));
     LST_CHECK(at(v, 0) == 1);
@@ -252,7 +253,7 @@ LST_TEST(slots_have_keras_names_and_first_values)
 
 LST_TEST(the_learning_rate_is_that_of_the_step)
 {
-    ls_optimizer *o = make(&RECIPES[0]);
+    ls_optimizer *o = make_optimizer(&RECIPES[0]);
     ls_variable *v;
 
     LST_CHECK(ls_optimizer_learning_rate(o) == LST_RATE);
@@ -335,8 +336,8 @@ LST_TEST(nonsense_that_all_share_is_refused)
     LST_CHECK(o == NULL);
 }
 
-/* A whole step on a runtime of its own, the old value still being read. */
-static ls_status step(const recipe *r, ls_error *err)
+/* A whole step on a runtime of its own, while the old value is held. */
+static ls_status step_in_runtime(const recipe *r, ls_error *err)
 {
     static const double ones[LST_MOST] = {1, 1, 1, 1};
     ls_runtime_options opts = LS_RUNTIME_OPTIONS_INIT;
@@ -370,7 +371,7 @@ static ls_status step(const recipe *r, ls_error *err)
         (ls_optimizer_apply)(c, o, &t, &v, 1);
         st = ls_context_finish(c, err);
         LST_CHECK(ls_optimizer_iterations(o) == i + (st == LS_OK));
-        if (st == LS_OK && i == 0) { // the next update must take new memory
+        if (st == LS_OK && i == 0) { // the next update must use a new buffer
             st = ls_variable_value(v, &held, err);
         }
         if (st == LS_OK && i == 0) {
@@ -397,14 +398,14 @@ static ls_status step_that_clips(ls_error *err)
     static const recipe r = {"RMSprop", 0.5,  false,
                              false,     true, {.weight_decay = 0.1, .clipnorm = 1}};
 
-    return step(&r, err);
+    return step_in_runtime(&r, err);
 }
 
 static ls_status step_that_clips_all(ls_error *err)
 {
     static const recipe r = {"RMSprop", 0, false, false, false, {.global_clipnorm = 1}};
 
-    return step(&r, err);
+    return step_in_runtime(&r, err);
 }
 
 LST_TEST(a_step_survives_the_failure_of_any_allocation)
@@ -459,7 +460,7 @@ LST_TEST(variables_without_a_gradient_are_named_once)
     LST_CHECK(strstr(l.last, "2 of 4") != NULL && strstr(l.last, "'vc', 'vd'") != NULL);
     ls_optimizer_release(o);
     LST_OK(ls_sgd_create(NULL, &o, NULL));
-    (ls_optimizer_apply)(c, o, grads, v, MANY); // too many to name them all
+    (ls_optimizer_apply)(c, o, grads, v, MANY); // too many to name all
     LST_CHECK(l.count == 2 && strstr(l.last, "'vj', ...") != NULL);
     ls_log_set(LS_LOG_WARNING, NULL, NULL);
     LST_OK(ls_context_finish(c, NULL));
@@ -494,7 +495,7 @@ LST_TEST(slots_are_found_whatever_the_order_of_the_variables)
     (ls_optimizer_apply)(c, o, grads, v, MANY / 2);
     (ls_optimizer_apply)(c, o, grads, turned, MANY);
     LST_OK(ls_context_finish(c, NULL));
-    for (int i = 0; i < MANY; i++) { // its own: it saw the steps of its variable
+    for (int i = 0; i < MANY; i++) { // each slot has seen the steps of its own variable
         ls_variable *m = ls_optimizer_slot(o, v[i], "momentum");
 
         LST_CHECK(lst_near(at(m, 0), i < MANY / 2 ? 0.19 : 0.1, 1e-6, 0));
@@ -514,7 +515,7 @@ LST_MAIN(LST_CASE(variables_without_a_gradient_are_named_once),
          LST_CASE(five_steps_of_each_optimizer_follow_keras_in_float64),
          LST_CASE(half_precision_follows_as_far_as_it_can),
          LST_CASE(a_missing_gradient_leaves_its_variable_alone),
-         LST_CASE(minimize_walks_downhill),
+         LST_CASE(minimize_lowers_the_loss),
          LST_CASE(a_steady_gradient_does_not_make_centered_rmsprop_nan),
          LST_CASE(slots_have_keras_names_and_first_values),
          LST_CASE(the_learning_rate_is_that_of_the_step),

@@ -1,4 +1,4 @@
-/* For the tests of optimizers: Keras' formulas, written out once more in double. */
+/* Helpers for the tests of optimizers: the formulas of Keras, computed in double. */
 #ifndef OPTIM_TEST_H
 #define OPTIM_TEST_H
 #include "ls_test.h"
@@ -12,14 +12,14 @@ typedef struct recipe {
 } recipe;
 
 enum { LST_MOST = 64 };
-#define LST_RATE 0.1 /* of every recipe */
+#define LST_RATE 0.1 /* the learning rate of every recipe */
 
-/* One variable as the formula sees it; a, b and c are the slots, whatever they mean. */
+/* One variable and its slots a, b and c, whose meaning depends on the formula. */
 typedef struct state {
     double w[LST_MOST], a[LST_MOST], b[LST_MOST], c[LST_MOST];
 } state;
 
-static inline ls_optimizer *make(const recipe *r)
+static inline ls_optimizer *make_optimizer(const recipe *r)
 {
     ls_sgd_options sgd = LS_SGD_OPTIONS_INIT;
     ls_adam_options adam = LS_ADAM_OPTIONS_INIT;
@@ -49,7 +49,7 @@ static inline ls_optimizer *make(const recipe *r)
         LST_OK(ls_adagrad_create(&adagrad, &o, &err));
     }
     if (o == NULL) {
-        abort(); // nothing after it would mean anything
+        abort(); // all further checks would be meaningless
     }
     LST_CHECK(strcmp(ls_optimizer_name(o), r->kind) == 0);
     return o;
@@ -89,9 +89,9 @@ static inline void adagrad_formula(state *s, int i, double g, double g2)
     s->w[i] -= LST_RATE * g / sqrt(0.1 + s->a[i] + 1e-7);
 }
 
-/* Step t with the gradient g, and g2 as its squares (NULL: they are its squares). */
-static inline void follow(const recipe *r, state *s, const double *g, const double *g2,
-                          int n, int t)
+/* Step t with gradient g and g2 as its squares (NULL: the squares of g). */
+static inline void follow_formula(const recipe *r, state *s, const double *g,
+                                  const double *g2, int n, int t)
 {
     for (int i = 0; i < n; i++) {
         const double square = g2 == NULL ? g[i] * g[i] : g2[i];
@@ -137,7 +137,7 @@ static inline ls_variable *variable_of(ls_device *dev, ls_dtype dtype, ls_shape 
     return v;
 }
 
-/* Element i of the present value; NaN if there is none. */
+/* Element i of the current value; NaN if there is none. */
 static inline double at(ls_variable *v, int i)
 {
     ls_tensor *t = NULL;

@@ -1,9 +1,12 @@
-/* The loops of every instruction set, parts of variables, and slots made elsewhere. */
+/*
+ * Tests of the update loops of every instruction set, of updates of parts of variables,
+ * and of slots made by another function.
+ */
 #include "optim_test.h"
 
 enum { MOST = 70, ARRAYS = 5 };
 
-static const lsi_update_table *table(lsi_isa isa)
+static const lsi_update_table *table_of(lsi_isa isa)
 {
     ls_device dev = {.isa = isa};
 
@@ -86,8 +89,11 @@ static const kernel KERNELS[] = {
     sgd,     momentum,         nesterov,         adam,         amsgrad, rmsprop,
     adagrad, rmsprop_momentum, rmsprop_centered, rmsprop_both, decay,   axpy};
 
-/* The mean square is above the square of any mean: no difference is all rounding. */
-static void fill(arrays *x, uint64_t random)
+/*
+ * The mean square is larger than the square of any mean, so no difference is rounding
+ * error only.
+ */
+static void fill_arrays(arrays *x, uint64_t random)
 {
     static const float low[ARRAYS] = {-2, 5, 0.5f, 0.5f, -2};
     static const float high[ARRAYS] = {2, 6, 2, 2, 2};
@@ -99,9 +105,9 @@ static void fill(arrays *x, uint64_t random)
     }
 }
 
-/* Everything the kernel may write, and everything behind it that it may not. */
-static void compare(const arrays *got, const float *w_got, const arrays *want,
-                    const float *w_want, size_t n)
+/* Compares everything the kernel may write, and what is behind it, which it must not. */
+static void compare_arrays(const arrays *got, const float *w_got, const arrays *want,
+                           const float *w_want, size_t n)
 {
     for (size_t i = 0; i < MOST; i++) {
         const double tolerance = i < n ? 2e-6 : 0;
@@ -119,24 +125,24 @@ static void check_kernel(kernel run, const lsi_update_table *t, size_t n)
     arrays want, got, place;
     float w_want[MOST] = {0}, w_got[MOST] = {0};
 
-    fill(&want, n + 1);
+    fill_arrays(&want, n + 1);
     got = place = want;
     run(&lsi_update_ref, &want, w_want, n);
     run(t, &got, w_got, n);
-    compare(&got, w_got, &want, w_want, n);
+    compare_arrays(&got, w_got, &want, w_want, n);
     run(t, &place, place.a[0], n); // w_out is w
     memcpy(w_got, place.a[0], n * sizeof w_got[0]);
     memcpy(place.a[0], want.a[0], sizeof want.a[0]);
-    compare(&place, w_got, &want, w_want, n);
+    compare_arrays(&place, w_got, &want, w_want, n);
 }
 
 LST_TEST(every_instruction_set_computes_what_the_reference_does)
 {
     for (int isa = LSI_ISA_BASELINE; isa <= (int)lsi_isa_best(); isa++) {
-        LST_CHECK(table((lsi_isa)isa) != &lsi_update_ref);
+        LST_CHECK(table_of((lsi_isa)isa) != &lsi_update_ref);
         for (size_t k = 0; k < LSI_COUNT_OF(KERNELS); k++) {
             for (size_t n = 0; n < MOST; n++) {
-                check_kernel(KERNELS[k], table((lsi_isa)isa), n);
+                check_kernel(KERNELS[k], table_of((lsi_isa)isa), n);
             }
         }
     }
@@ -149,12 +155,12 @@ LST_TEST(a_nan_is_never_smoothed_away)
             arrays x;
             float w[MOST] = {0};
 
-            fill(&x, 3);
+            fill_arrays(&x, 3);
             if (KERNELS[k] == decay) {
                 x.a[0][20] = NAN;
             }
             x.a[4][20] = NAN;
-            KERNELS[k](table((lsi_isa)isa), &x, w, 40);
+            KERNELS[k](table_of((lsi_isa)isa), &x, w, 40);
             LST_CHECK(isnan(w[20]));
             LST_CHECK(!isnan(w[19]) && !isnan(w[21]));
         }
@@ -168,12 +174,12 @@ LST_TEST(no_instruction_set_takes_the_root_of_a_negative_variance)
         arrays x;
         float w[MOST] = {0};
 
-        fill(&x, 3);
+        fill_arrays(&x, 3);
         for (int i = 0; i < MOST; i++) {
             x.a[1][i] = 0.0f; // the mean square
             x.a[3][i] = 1e3f; // the mean
         }
-        rmsprop_both(table((lsi_isa)isa), &x, w, MOST);
+        rmsprop_both(table_of((lsi_isa)isa), &x, w, MOST);
         for (int i = 0; i < MOST; i++) {
             LST_CHECK(isfinite(w[i]));
         }
@@ -190,7 +196,7 @@ struct setting {
     double w[N];
 };
 
-static void begin(struct setting *s, const recipe *r)
+static void open_setting(struct setting *s, const recipe *r)
 {
     ls_error err = LS_ERROR_INIT;
     uint64_t random = 5;
@@ -201,12 +207,12 @@ static void begin(struct setting *s, const recipe *r)
         g[i] = (double)lst_random_f32(&random, 0.5f, 1);
     }
     LST_OK(ls_context_open(NULL, NULL, &s->c, &err));
-    s->o = make(r);
+    s->o = make_optimizer(r);
     s->v = variable_of(NULL, LS_F32, LS_SHAPE(N), s->w, N);
     s->g = tensor_of(NULL, LS_F32, LS_SHAPE(N), g, N);
 }
 
-static void finish(struct setting *s)
+static void close_setting(struct setting *s)
 {
     ls_tensor_release(s->g);
     ls_variable_release(s->v);
@@ -214,7 +220,7 @@ static void finish(struct setting *s)
     ls_context_close(s->c);
 }
 
-static void update(struct setting *s, int64_t from, int64_t to)
+static void update_range(struct setting *s, int64_t from, int64_t to)
 {
     lsi_optimizer_turn turn;
     const lsi_slots *slots = NULL;
@@ -232,21 +238,21 @@ static const recipe BOTH = {"RMSprop", 0.5, false, false, true, {.weight_decay =
 
 LST_TEST(an_update_of_a_part_leaves_the_rest)
 {
-    for (int held = 0; held < 2; held++) { // a held value makes it take new memory
+    for (int held = 0; held < 2; held++) { // a held value makes it use a new buffer
         struct setting s;
         ls_tensor *value = NULL, *velocity = NULL;
         ls_error err = LS_ERROR_INIT;
         const ls_variable *slot;
 
-        begin(&s, &BOTH);
-        update(&s, 0, 0);
+        open_setting(&s, &BOTH);
+        update_range(&s, 0, 0);
         slot = ls_optimizer_slot(s.o, s.v, "velocity");
         if (held == 1) {
             LST_OK(ls_variable_value(s.v, &value, &err));
             LST_OK(ls_variable_value(ls_optimizer_slot(s.o, s.v, "velocity"), &velocity,
                                      &err));
         }
-        update(&s, 11, 30);
+        update_range(&s, 11, 30);
         LST_CHECK(slot == ls_optimizer_slot(s.o, s.v, "velocity"));
         for (int i = 0; i < N; i++) {
             const double v = at(ls_optimizer_slot(s.o, s.v, "velocity"), i);
@@ -258,12 +264,13 @@ LST_TEST(an_update_of_a_part_leaves_the_rest)
                 LST_CHECK(lsi_element(velocity, i) == 0);
             }
         }
-        LST_CHECK(ls_optimizer_iterations(s.o) == 0); // nobody has counted the step
+        // lsi_optimizer_advance() was not called
+        LST_CHECK(ls_optimizer_iterations(s.o) == 0);
         lsi_optimizer_advance(s.o);
         LST_CHECK(ls_optimizer_iterations(s.o) == 1);
         ls_tensor_release(value);
         ls_tensor_release(velocity);
-        finish(&s);
+        close_setting(&s);
     }
 }
 
@@ -274,17 +281,17 @@ LST_TEST(a_value_that_is_held_changes_nothing_but_the_memory)
     ls_tensor *held[4] = {NULL};
     ls_error err = LS_ERROR_INIT;
 
-    begin(&free_one, &BOTH);
-    begin(&held_one, &BOTH);
-    update(&free_one, 0, N);
-    update(&held_one, 0, N);
+    open_setting(&free_one, &BOTH);
+    open_setting(&held_one, &BOTH);
+    update_range(&free_one, 0, N);
+    update_range(&held_one, 0, N);
     LST_OK(ls_variable_value(held_one.v, &held[3], &err));
     for (int k = 0; k < 3; k++) {
         LST_OK(ls_variable_value(ls_optimizer_slot(held_one.o, held_one.v, names[k]),
                                  &held[k], &err));
     }
-    update(&free_one, 11, 30);
-    update(&held_one, 11, 30);
+    update_range(&free_one, 11, 30);
+    update_range(&held_one, 11, 30);
     for (int i = 0; i < N; i++) {
         LST_CHECK(at(free_one.v, i) == at(held_one.v, i));
         for (int k = 0; k < 3; k++) {
@@ -295,29 +302,29 @@ LST_TEST(a_value_that_is_held_changes_nothing_but_the_memory)
     for (int k = 0; k < 4; k++) {
         ls_tensor_release(held[k]);
     }
-    finish(&free_one);
-    finish(&held_one);
+    close_setting(&free_one);
+    close_setting(&held_one);
 }
 
 LST_TEST(two_halves_are_the_whole)
 {
     struct setting whole, halves;
 
-    begin(&whole, &BOTH);
-    begin(&halves, &BOTH);
-    update(&whole, 0, N);
-    update(&halves, 0, 21);
-    update(&halves, 21, N);
+    open_setting(&whole, &BOTH);
+    open_setting(&halves, &BOTH);
+    update_range(&whole, 0, N);
+    update_range(&halves, 0, 21);
+    update_range(&halves, 21, N);
     for (int i = 0; i < N; i++) {
         LST_CHECK(at(whole.v, i) == at(halves.v, i));
     }
-    finish(&whole);
-    finish(&halves);
+    close_setting(&whole);
+    close_setting(&halves);
 }
 
 enum { LARGE = 200003 };
 
-/* The last bits of a large variable after two steps of AdamW on `threads` threads. */
+/* The value of a large variable after two steps of AdamW on `threads` threads. */
 static ls_tensor *train_large(int threads)
 {
     static const recipe r = {"AdamW", 0, false, true, false, {.weight_decay = 0.1}};
@@ -325,7 +332,7 @@ static ls_tensor *train_large(int threads)
     ls_runtime *rt = NULL;
     ls_context *c = NULL;
     ls_variable *v = NULL;
-    ls_optimizer *o = make(&r);
+    ls_optimizer *o = make_optimizer(&r);
     ls_error err = LS_ERROR_INIT;
     ls_tensor *g, *t = NULL;
     float *data = malloc(LARGE * sizeof *data);
@@ -365,7 +372,7 @@ LST_TEST(two_threads_update_like_one)
     ls_tensor_release(two);
 }
 
-/* Makes plain slots, and counts them; the third one is refused. */
+/* Creates plain slots, and counts them; fails for the third one. */
 static ls_status make_counted(void *user, ls_variable *of, const char *name,
                               double initial, ls_variable **out, ls_error *err)
 {
@@ -378,7 +385,7 @@ static ls_status make_counted(void *user, ls_variable *of, const char *name,
     return lsi_slot_like(NULL, of, name, initial, out, err);
 }
 
-LST_TEST(slots_are_made_by_whoever_was_put_in_charge)
+LST_TEST(slots_are_made_by_the_function_that_was_set)
 {
     static const recipe r = {"Adam", 0, false, false, false, LS_OPTIMIZER_SHARED_INIT};
     struct setting s;
@@ -386,7 +393,7 @@ LST_TEST(slots_are_made_by_whoever_was_put_in_charge)
     ls_variable *other;
     int count = 0;
 
-    begin(&s, &r);
+    open_setting(&s, &r);
     other = variable_of(NULL, LS_F32, LS_SHAPE(N), s.w, N);
     s.o->make_slot = make_counted;
     s.o->make_user = &count;
@@ -400,7 +407,7 @@ LST_TEST(slots_are_made_by_whoever_was_put_in_charge)
     LST_CHECK(lsi_optimizer_find(s.o, other, NULL) == NULL);
     LST_CHECK(ls_optimizer_iterations(s.o) == 2);
     ls_variable_release(other);
-    finish(&s);
+    close_setting(&s);
 }
 
 LST_TEST(slots_are_found_in_any_order)
@@ -409,7 +416,7 @@ LST_TEST(slots_are_found_in_any_order)
     enum { MANY = 40 };
     ls_variable *v[MANY];
     const lsi_slots *made = NULL;
-    ls_optimizer *o = make(&r);
+    ls_optimizer *o = make_optimizer(&r);
     ls_error err = LS_ERROR_INIT;
     const double one[1] = {1};
     size_t cursor = 0;
@@ -437,5 +444,5 @@ LST_MAIN(LST_CASE(every_instruction_set_computes_what_the_reference_does),
          LST_CASE(an_update_of_a_part_leaves_the_rest),
          LST_CASE(a_value_that_is_held_changes_nothing_but_the_memory),
          LST_CASE(two_halves_are_the_whole), LST_CASE(two_threads_update_like_one),
-         LST_CASE(slots_are_made_by_whoever_was_put_in_charge),
+         LST_CASE(slots_are_made_by_the_function_that_was_set),
          LST_CASE(slots_are_found_in_any_order))

@@ -1,4 +1,7 @@
-/* One step: what is the same for every optimizer, and what its user can ask it. */
+/*
+ * ls_optimizer_apply() and _minimize() for every optimizer: checks, the order of the
+ * parts of a step, and queries.
+ */
 #include "optim/optim.h"
 
 #include <math.h>
@@ -105,7 +108,7 @@ void ls_optimizer_release(ls_optimizer *o)
     lsi_free(o);
 }
 
-static bool fits(const ls_variable *v, const ls_tensor *g)
+static bool gradient_fits(const ls_variable *v, const ls_tensor *g)
 {
     const ls_shape shape = ls_tensor_shape(g);
 
@@ -113,11 +116,11 @@ static bool fits(const ls_variable *v, const ls_tensor *g)
            ls_shape_equal(&shape, &v->shape);
 }
 
-/* Says once whose gradient is missing, as Keras does: mostly it is a mistake. */
+/* Logs once which variables have no gradient, as Keras does: usually it is a mistake. */
 static void warn_of_missing(ls_optimizer *o, ls_tensor *const *grads,
                             ls_variable *const *vars, size_t n, size_t missing)
 {
-    enum { NAMED = 8 }; // the log's lines have an end
+    enum { NAMED = 8 }; // a log line has limited length
     char names[600] = "";
     size_t length = 0, named = 0;
 
@@ -151,7 +154,7 @@ bool lsi_optimizer_check(ls_context *c, ls_optimizer *o, ls_tensor *const *grads
                                   o->name, i);
             return false;
         }
-        if (grads[i] != NULL && !fits(vars[i], grads[i])) {
+        if (grads[i] != NULL && !gradient_fits(vars[i], grads[i])) {
             (void)ls_context_fail(c, LS_INVALID_ARGUMENT,
                                   "%s: the variable '%s' is %s %s, its gradient %s",
                                   o->name, vars[i]->name, ls_dtype_name(vars[i]->dtype),
@@ -255,7 +258,7 @@ ls_status lsi_optimizer_update_copies(ls_context *c, const ls_optimizer *o,
     return st;
 }
 
-/* A list of gradients for the time of a call; NULL: the context has failed. */
+/* A list of n gradients, to be freed after the call; NULL: the context has failed. */
 static ls_tensor **borrow_list(ls_context *c, size_t n)
 {
     size_t bytes;
@@ -271,8 +274,8 @@ static ls_tensor **borrow_list(ls_context *c, size_t n)
     return list;
 }
 
-/* Gradients are applied in replicas, or where no strategy is current. */
-static bool in_right_place(ls_context *c, const ls_optimizer *o)
+/* True in replica context or where no strategy is current; else fails the context. */
+static bool may_apply_here(ls_context *c, const ls_optimizer *o)
 {
     ls_error e = LS_ERROR_INIT;
 
@@ -288,14 +291,14 @@ static bool in_right_place(ls_context *c, const ls_optimizer *o)
     return false;
 }
 
-/* `grads` becomes the clipped ones. */
-static void apply_alone(ls_context *c, ls_optimizer *o, ls_tensor **grads,
-                        ls_variable *const *vars, size_t n)
+/* Applies `grads`, and replaces them by the clipped ones. */
+static void apply_checked(ls_context *c, ls_optimizer *o, ls_tensor **grads,
+                          ls_variable *const *vars, size_t n)
 {
     ls_error e = LS_ERROR_INIT;
     lsi_optimizer_turn turn;
 
-    if (!in_right_place(c, o) || !lsi_optimizer_check(c, o, grads, vars, n)) {
+    if (!may_apply_here(c, o) || !lsi_optimizer_check(c, o, grads, vars, n)) {
         return;
     }
     if (lsi_replica_peers(c) > 1) {
@@ -335,7 +338,7 @@ void(ls_optimizer_apply)(ls_context *c, ls_optimizer *o, ls_tensor *const *grads
         if (n > 0) {
             memcpy(list, grads, n * sizeof(ls_tensor *));
         }
-        apply_alone(c, o, list, vars, n);
+        apply_checked(c, o, list, vars, n);
         lsi_device_free(c->device, list);
     }
 }
@@ -357,7 +360,7 @@ void(ls_optimizer_minimize)(ls_context *c, ls_optimizer *o, ls_tape *tape,
     if (list != NULL) {
         (ls_variable_gradients)(c, tape, loss, vars, n, list);
         if (!lsi_failed(c)) {
-            apply_alone(c, o, list, vars, n);
+            apply_checked(c, o, list, vars, n);
         }
         lsi_device_free(c->device, list);
     }

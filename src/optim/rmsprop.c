@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-/* float32 with squares of their own: Keras' roundings, which the double loop has not. */
+/* float32 with separate squares: rounded as Keras does, unlike the loop in double. */
 static void update_f32(const lsi_step *s, float *m, float *a)
 {
     const ls_optimizer *o = s->optimizer;
@@ -94,7 +94,7 @@ static void update_both(const lsi_step *s)
     update(s, s->slot[1], s->slot[2]);
 }
 
-/* By what is asked for: bit 0 momentum, bit 1 centered. */
+/* The formula by options: bit 0 momentum, bit 1 centered. */
 static const lsi_optim_ops variants[] = {
     {{"velocity"}, true, false, NULL, update_plain},
     {{"velocity", "momentum"}, true, false, NULL, update_momentum},

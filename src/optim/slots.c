@@ -1,4 +1,4 @@
-/* The slots of an optimizer: found by variable, made when a variable is new. */
+/* The slots of an optimizer: found by variable, created when a variable is new. */
 #include "optim/optim.h"
 
 size_t lsi_optimizer_slot_count(const ls_optimizer *o)
@@ -22,7 +22,8 @@ ls_status lsi_slot_like(void *user, ls_variable *of, const char *name, double in
     opts.name = name;
     opts.not_trainable = true;
     for (int64_t i = 0; st == LS_OK && initial != 0 && i < start->count; i++) {
-        lsi_put_float(start->data, of->dtype, i, initial); // nobody has seen it yet
+        // safe: no other reference exists yet
+        lsi_put_float(start->data, of->dtype, i, initial);
     }
     if (of->components > 0) {
         opts.synchronization = LS_SYNC_ON_WRITE;
@@ -34,8 +35,8 @@ ls_status lsi_slot_like(void *user, ls_variable *of, const char *name, double in
     return st;
 }
 
-/* Where a variable stands in the index, or the free place where it would. */
-static size_t place_of(const ls_optimizer *o, const ls_variable *v)
+/* The position of a variable in the index, or the free position where it belongs. */
+static size_t index_of(const ls_optimizer *o, const ls_variable *v)
 {
     const uint64_t hash = (uint64_t)(uintptr_t)v * UINT64_C(0x9e3779b97f4a7c15);
     size_t at = (size_t)(hash >> 32) & (o->index_room - 1);
@@ -52,12 +53,12 @@ const lsi_slots *lsi_optimizer_find(const ls_optimizer *o, const ls_variable *v,
     size_t at;
 
     if (cursor != NULL && *cursor < o->nslots && o->slots[*cursor].of == v) {
-        return &o->slots[(*cursor)++]; // the order of the last step
+        return &o->slots[(*cursor)++]; // found at once, if in the order of the last step
     }
     if (o->index_room == 0) {
         return NULL;
     }
-    at = o->index[place_of(o, v)];
+    at = o->index[index_of(o, v)];
     if (at == 0) {
         return NULL;
     }
@@ -67,7 +68,7 @@ const lsi_slots *lsi_optimizer_find(const ls_optimizer *o, const ls_variable *v,
     return &o->slots[at - 1];
 }
 
-/* Room for one more, in the list and in the index; false: out of memory. */
+/* Makes room for one more, in the list and in the index; false: out of memory. */
 static bool make_room(ls_optimizer *o)
 {
     const size_t room = o->slots_room == 0 ? 16 : 2 * o->slots_room;
@@ -92,7 +93,7 @@ static bool make_room(ls_optimizer *o)
     o->index = index;
     o->index_room = 2 * room;
     for (size_t i = 0; i < o->nslots; i++) {
-        o->index[place_of(o, o->slots[i].of)] = (uint32_t)(i + 1);
+        o->index[index_of(o, o->slots[i].of)] = (uint32_t)(i + 1);
     }
     return true;
 }
@@ -129,7 +130,7 @@ ls_status lsi_optimizer_slots(ls_optimizer *o, ls_variable *v, size_t *cursor,
     }
     st = create_slots(o, v, &fresh, err);
     if (st == LS_OK) {
-        o->index[place_of(o, v)] = (uint32_t)(o->nslots + 1);
+        o->index[index_of(o, v)] = (uint32_t)(o->nslots + 1);
         fresh.of = ls_variable_retain(v);
         o->slots[o->nslots] = fresh;
         *out = &o->slots[o->nslots++];

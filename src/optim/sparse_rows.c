@@ -1,28 +1,29 @@
 /*
- * A sparse gradient, row by row: for optimizers that a gradient of 0 leaves as they are,
- * so that the rows it does not name need no visit. Repeated rows are added in their order
- * first, from 0 on, as making the gradient dense would: the bits are the same.
+ * Sparse gradients applied row by row: for optimizers in which a gradient of 0 changes
+ * nothing, so the rows that the gradient does not name are not accessed. Repeated rows
+ * are added up first, in their order, starting from 0, as in making the gradient dense:
+ * the bits are the same.
  */
 #include "optim/optim.h"
 
-/* Room for one step, in one block: steady steps take nothing from the system. */
+/* Memory for one step, in one block from the device's pool. */
 struct work {
-    int64_t *heads; /* a hash table of rows: 1 + the first position, 0: free */
-    int64_t *next;  /* of each position: 1 + the next one of its row, 0: the last */
-    int64_t *last;  /* of each first position: the last one of its row so far */
-    void *g;        /* one row, summed */
-    void *squares;  /* NULL: those of g */
-    size_t places;  /* of the table: a power of two */
+    int64_t *heads; /* hash table of rows: 1 + the first position, 0: free */
+    int64_t *next;  /* by position: 1 + the next position of the same row, 0: none */
+    int64_t *last;  /* by first position: the last position of that row so far */
+    void *g;        /* the sum of one row */
+    void *squares;  /* NULL: use those of g */
+    size_t places;  /* size of the table: a power of two */
 };
 
 bool lsi_optimizer_by_rows(const ls_optimizer *o, const ls_tensor *g)
 {
     return g->values != NULL && o->ops->rows && o->shared.weight_decay == 0 &&
            (lsi_optimizer_slot_count(o) == 0 || o->epsilon > 0) && // never 0 / 0
-           g->indices->count <= g->dims[0] / 2; // else all of it is as fast
+           g->indices->count <= g->dims[0] / 2; // else the dense update is as fast
 }
 
-/* False: out of memory. `row` bytes are those of a row. */
+/* Allocates the block, for n positions and rows of `row` bytes; false: out of memory. */
 static bool open_work(ls_device *device, size_t n, size_t row, bool squares,
                       struct work *w)
 {
@@ -49,7 +50,7 @@ static bool open_work(ls_device *device, size_t n, size_t row, bool squares,
     return true;
 }
 
-/* Puts every position behind those of its row, in their order. */
+/* Chains the positions of each row, in their order. */
 static void chain_rows(const ls_tensor *indices, struct work *w)
 {
     for (int64_t i = 0; i < indices->count; i++) {

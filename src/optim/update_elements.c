@@ -1,4 +1,4 @@
-/* Elements of one variable and of its slots, updated in place or into new memory. */
+/* Updating the elements of a variable and of its slots, in place or in a new buffer. */
 #include "optim/optim.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ static void decay_weights(const lsi_step *s)
     }
 }
 
-/* Elements [begin, end) of the arrays of `whole`. */
+/* Sets `s` to the elements [begin, end) of `whole`. */
 static void part_of_step(const lsi_step *whole, int64_t begin, int64_t end, lsi_step *s)
 {
     const size_t offset = (size_t)begin * ls_dtype_size(whole->dtype);
@@ -50,9 +50,9 @@ static void part_of_step(const lsi_step *whole, int64_t begin, int64_t end, lsi_
     }
 }
 
-enum { BLOCK = 2048 }; /* elements that stay in the first cache between two loops */
+enum { BLOCK = 2048 }; /* elements that stay in the L1 cache between two loops */
 
-/* Decay, if there is any, then the update, of elements that lie in the cache. */
+/* Weight decay, if any, then the update, of elements that are in the cache. */
 static void update_part(lsi_step *s)
 {
     if (s->optimizer->shared.weight_decay != 0) {
@@ -76,7 +76,7 @@ static void run_part(void *arg, int part, int parts)
     }
 }
 
-/* Elements of a sum, clipped as the operations of lsi_clip() do it, to the bit. */
+/* Clips elements of a sum with the same bits as the operations of lsi_clip(). */
 static void clip_block(ls_dtype dtype, void *block, size_t n, double limit, double factor)
 {
     if (dtype == LS_F32) {
@@ -100,7 +100,7 @@ static void clip_block(ls_dtype dtype, void *block, size_t n, double limit, doub
         lsi_put_float(block, dtype, (int64_t)i, raised > limit ? limit : raised);
     }
     if (factor != 1) {
-        uint64_t by = 0; // the factor is a number of the dtype, too
+        uint64_t by = 0; // the factor is rounded to the dtype, too
 
         lsi_put_float(&by, dtype, 0, factor);
         factor = lsi_get_float(&by, dtype, 0);
@@ -114,7 +114,7 @@ static void clip_block(ls_dtype dtype, void *block, size_t n, double limit, doub
 void lsi_optimizer_update_share(const lsi_step *whole, const lsi_sources *from,
                                 int64_t begin, int64_t end)
 {
-    _Alignas(64) double sums[BLOCK]; // room for any dtype
+    _Alignas(64) double sums[BLOCK]; // large enough for any dtype
     const size_t size = ls_dtype_size(whole->dtype);
     const bool clips = from->limit != 0 || from->factor != 1;
     lsi_step s;
@@ -133,16 +133,16 @@ void lsi_optimizer_update_share(const lsi_step *whole, const lsi_sources *from,
     }
 }
 
-/* Memory that nobody reads is given back; the variable keeps its value. */
-static void discard(lsi_write *w)
+/* Releases the new buffer; the variable keeps its value. */
+static void discard_write(lsi_write *w)
 {
     lsi_buffer_release(w->fresh);
     w->fresh = NULL;
 }
 
-/* New memory gets the elements that the update does not write. */
-static void keep(const lsi_write *w, size_t size, int64_t begin, int64_t end,
-                 int64_t count)
+/* Copies to the new buffer the elements that the update does not write. */
+static void keep_elements(const lsi_write *w, size_t size, int64_t begin, int64_t end,
+                          int64_t count)
 {
     const size_t from = (size_t)begin * size, to = (size_t)end * size;
 
@@ -166,15 +166,15 @@ ls_status lsi_writes_open(const ls_optimizer *o, ls_variable *component,
         st = lsi_variable_write(slots[i], &w->slot[i], err);
     }
     if (st != LS_OK) {
-        discard(&w->component);
+        discard_write(&w->component);
         for (size_t i = 0; i < n; i++) {
-            discard(&w->slot[i]);
+            discard_write(&w->slot[i]);
         }
         return st;
     }
-    keep(&w->component, size, begin, end, component->count);
-    for (size_t i = 0; i < n; i++) { // a slot that somebody reads is kept whole
-        keep(&w->slot[i], size, 0, 0, component->count);
+    keep_elements(&w->component, size, begin, end, component->count);
+    for (size_t i = 0; i < n; i++) { // a slot with a new buffer is copied whole
+        keep_elements(&w->slot[i], size, 0, 0, component->count);
     }
     return LS_OK;
 }

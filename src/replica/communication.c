@@ -1,4 +1,7 @@
-/* CommunicationOptions: names, checks, and whose field wins. */
+/*
+ * ls_communication_options: names of their values, checks, and merging the options of a
+ * call into those of the strategy.
+ */
 #include "replica/strategy.h"
 
 #include <string.h>
@@ -87,7 +90,7 @@ void ls_communication_merge(ls_communication_options *into,
     if (o.algorithm != NULL) {
         full.algorithm = o.algorithm;
     }
-    // An older caller's struct is shorter: what it does not know is not written.
+    // An older caller's struct is shorter: fields past its size are not written.
     const size_t size = into->struct_size;
     if (size >= sizeof size) {
         memcpy(into, &full, LSI_MIN(size, sizeof full));

@@ -1,4 +1,4 @@
-/* CommunicationOptions. */
+/* Tests of ls_communication_options: checks and merging. */
 #include "lockstep/replica.h"
 #include "ls_test.h"
 
@@ -66,7 +66,7 @@ LST_TEST(s100_what_is_not_the_default_wins)
     LST_CHECK(o.timeout_seconds == 5.0 && strcmp(o.algorithm, "tree") == 0);
     ls_communication_merge(&o, &other);
     LST_CHECK(o.bytes_per_pack == 20 && o.implementation == LS_COMMUNICATION_NCCL);
-    LST_CHECK(o.timeout_seconds == 0.0); // 0 counts as given
+    LST_CHECK(o.timeout_seconds == 0.0); // 0 counts as set
     LST_CHECK(strcmp(o.algorithm, "ring") == 0);
     ls_communication_merge(NULL, &other);
 }
@@ -81,7 +81,7 @@ LST_TEST(an_older_struct_is_merged_as_far_as_it_goes)
     ls_communication_merge(&old, &other);
     LST_CHECK(old.bytes_per_pack == 20 && old.timeout_seconds == 3.0);
     LST_CHECK(old.implementation == LS_COMMUNICATION_AUTO && old.algorithm == NULL);
-    old.implementation = LS_COMMUNICATION_RING; // bytes that are not the struct's
+    old.implementation = LS_COMMUNICATION_RING; // beyond the size of the struct
     ls_communication_options into = LS_COMMUNICATION_OPTIONS_INIT;
     ls_communication_merge(&into, &old);
     LST_CHECK(into.bytes_per_pack == 20 && into.implementation == LS_COMMUNICATION_AUTO);

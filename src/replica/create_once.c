@@ -9,8 +9,8 @@
 #include <limits.h>
 #include <string.h>
 
-/* "foo_1/bar_0" is canonically "foo/bar": what tells replicas apart is dropped. */
-static char *canonical(const char *name)
+/* "foo_1/bar_0" is canonically "foo/bar": suffixes may differ per replica. */
+static char *canonical_name(const char *name)
 {
     char *out = lsi_strdup(name);
     size_t to = 0;
@@ -48,7 +48,7 @@ void lsi_created_forget(struct lsi_run *run)
     run->ncreated = 0;
 }
 
-/* Takes `name` over. */
+/* Appends an object that replica 0 created; owns `name` then, also on failure. */
 static ls_status add_created(struct lsi_run *run, char *name, const lsi_object *object,
                              ls_error *err)
 {
@@ -83,7 +83,7 @@ static ls_status add_created(struct lsi_run *run, char *name, const lsi_object *
     return st;
 }
 
-/* The first of that name that this replica has not been given yet; NULL: none so far. */
+/* The first object of that name not yet received by this replica; NULL: none so far. */
 static lsi_created *find_created(struct lsi_run *run, int replica, const char *name)
 {
     for (size_t i = 0; i < run->ncreated; i++) {
@@ -94,7 +94,7 @@ static lsi_created *find_created(struct lsi_run *run, int replica, const char *n
     return NULL;
 }
 
-/* Waits until replica 0 has made it, or cannot any more. */
+/* Waits until replica 0 has created the object; fails if it does not create it. */
 static ls_status wait_for_created(struct lsi_run *run, lsi_replica *r, const char *name,
                                   void **out, ls_error *err)
 {
@@ -113,9 +113,9 @@ static ls_status wait_for_created(struct lsi_run *run, lsi_replica *r, const cha
     lsi_mutex_unlock(&run->created_lock);
     if (found == NULL) {
         return lsi_fail_kind(err, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
-                             "variable: replica %d makes '%s', which replica 0 has not "
-                             "made: every replica must make the same variables in the "
-                             "same order",
+                             "variable: replica %d creates '%s', which replica 0 has not "
+                             "created: every replica must create the same variables in "
+                             "the same order",
                              r->index, name);
     }
     return LS_OK;
@@ -132,7 +132,7 @@ ls_status lsi_create_once(ls_context *c, const char *name, lsi_object_fn create,
     if (lsi_replica_peers(c) == 1) {
         return create(arg, out, err);
     }
-    key = canonical(name);
+    key = canonical_name(name);
     if (key == NULL) {
         return lsi_fail_memory(err, "a name", strlen(name));
     }

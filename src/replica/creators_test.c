@@ -1,24 +1,24 @@
-/* Creator scopes inside and outside of a strategy's scope. */
+/* Tests of creator scopes inside and outside of a strategy's scope. */
 #include "replica_test.h"
 
-/* What creators were called with, one letter and the name each. */
-struct diary {
+/* The calls of creators, each as one letter and the name. */
+struct call_log {
     char text[400];
-    const ls_tensor *instead; /* the value to begin with; NULL: what was asked for */
-    ls_variable *foreign;     /* handed out in place of a copy; NULL: none */
+    const ls_tensor *instead; /* the initial value to use; NULL: the requested one */
+    ls_variable *foreign;     /* returned instead of a new copy; NULL: none */
 };
 
 struct creator {
     char letter;
-    struct diary *diary;
+    struct call_log *diary;
 };
 
-static ls_status write_down(const ls_creator_next *next, const ls_tensor *value,
-                            const ls_variable_options *opts, void *user,
-                            ls_variable **out, ls_error *err)
+static ls_status log_call(const ls_creator_next *next, const ls_tensor *value,
+                          const ls_variable_options *opts, void *user, ls_variable **out,
+                          ls_error *err)
 {
     const struct creator *k = user;
-    struct diary *d = k->diary;
+    struct call_log *d = k->diary;
     const size_t at = strlen(d->text);
 
     (void)snprintf(d->text + at, sizeof d->text - at, "%c:%s ", k->letter, opts->name);
@@ -29,7 +29,7 @@ static ls_status write_down(const ls_creator_next *next, const ls_tensor *value,
     return ls_creator_call(next, d->instead != NULL ? d->instead : value, opts, out, err);
 }
 
-static ls_tensor *scalar(double x)
+static ls_tensor *scalar_of(double x)
 {
     const float f = (float)x;
     ls_tensor *t = NULL;
@@ -38,7 +38,7 @@ static ls_tensor *scalar(double x)
     return t;
 }
 
-static ls_variable *named(const ls_tensor *t, const char *name, ls_status want)
+static ls_variable *create_named(const ls_tensor *t, const char *name, ls_status want)
 {
     ls_variable_options vo = LS_VARIABLE_OPTIONS_INIT;
     ls_variable *v = NULL;
@@ -74,19 +74,19 @@ LST_TEST(a_creator_outside_of_the_scope_is_called_for_each_copy_one_inside_once)
                 {"central", "a:q b:q c:q "},
                 {"one device", "a:q b:q c:q "}};
     mirror m = mirror_of(2, false);
-    ls_tensor *t = scalar(1);
+    ls_tensor *t = scalar_of(1);
     ls_error e = LS_ERROR_INIT;
 
     for (size_t i = 0; i < LSI_COUNT_OF(rows); i++) {
-        struct diary d = {{0}, NULL, NULL};
+        struct call_log d = {{0}, NULL, NULL};
         struct creator a = {'a', &d}, b = {'b', &d}, c = {'c', &d};
         ls_strategy *s = strategy_of(rows[i].kind, m.rt);
 
-        LST_OK(ls_creator_scope_enter(write_down, &c, &e));
-        LST_OK(ls_creator_scope_enter(write_down, &b, &e));
+        LST_OK(ls_creator_scope_enter(log_call, &c, &e));
+        LST_OK(ls_creator_scope_enter(log_call, &b, &e));
         LST_OK(ls_scope_enter(s, &e));
-        LST_OK(ls_creator_scope_enter(write_down, &a, &e));
-        ls_variable_release(named(t, "q", LS_OK));
+        LST_OK(ls_creator_scope_enter(log_call, &a, &e));
+        ls_variable_release(create_named(t, "q", LS_OK));
         LST_OK(ls_creator_scope_exit(&e));
         ls_scope_exit(s);
         LST_CHECK(strcmp(d.text, rows[i].want) == 0);
@@ -98,7 +98,7 @@ LST_TEST(a_creator_outside_of_the_scope_is_called_for_each_copy_one_inside_once)
     mirror_end(&m);
 }
 
-static ls_value *makes(ls_context *c, ls_value *args, void *user)
+static ls_value *creates_in_replica(ls_context *c, ls_value *args, void *user)
 {
     ls_variable_options vo = LS_VARIABLE_OPTIONS_INIT;
     ls_variable *v = NULL;
@@ -115,13 +115,13 @@ static ls_value *makes(ls_context *c, ls_value *args, void *user)
 LST_TEST(a_creator_outside_of_a_run_is_called_for_each_copy_that_replicas_make)
 {
     mirror m = mirror_of(3, false);
-    struct diary d = {{0}, NULL, NULL};
+    struct call_log d = {{0}, NULL, NULL};
     struct creator a = {'a', &d};
-    ls_tensor *t = scalar(1);
+    ls_tensor *t = scalar_of(1);
     ls_error e = LS_ERROR_INIT;
 
-    LST_OK(ls_creator_scope_enter(write_down, &a, &e));
-    LST_OK(ls_strategy_run(m.s, makes, NULL, t, NULL, &e));
+    LST_OK(ls_creator_scope_enter(log_call, &a, &e));
+    LST_OK(ls_strategy_run(m.s, creates_in_replica, NULL, t, NULL, &e));
     LST_OK(ls_creator_scope_exit(&e));
     LST_CHECK(strcmp(d.text, "a:inner a:inner/replica_1 a:inner/replica_2 ") == 0);
     ls_tensor_release(t);
@@ -131,15 +131,15 @@ LST_TEST(a_creator_outside_of_a_run_is_called_for_each_copy_that_replicas_make)
 LST_TEST(what_a_creator_outside_begins_with_is_what_all_copies_hold)
 {
     mirror m = mirror_of(2, false);
-    ls_tensor *t = scalar(1), *five = scalar(5), *copy = NULL;
-    struct diary d = {{0}, five, NULL};
+    ls_tensor *t = scalar_of(1), *five = scalar_of(5), *copy = NULL;
+    struct call_log d = {{0}, five, NULL};
     struct creator a = {'a', &d};
     ls_error e = LS_ERROR_INIT;
     float x = 0;
 
-    LST_OK(ls_creator_scope_enter(write_down, &a, &e));
+    LST_OK(ls_creator_scope_enter(log_call, &a, &e));
     LST_OK(ls_scope_enter(m.s, &e));
-    ls_variable *v = named(t, "q", LS_OK);
+    ls_variable *v = create_named(t, "q", LS_OK);
     ls_scope_exit(m.s);
     LST_OK(ls_creator_scope_exit(&e));
     for (size_t i = 0; i < 2; i++) {
@@ -157,17 +157,17 @@ LST_TEST(what_a_creator_outside_begins_with_is_what_all_copies_hold)
 LST_TEST(a_creator_outside_that_hands_out_something_else_is_refused)
 {
     mirror m = mirror_of(2, false);
-    struct diary d = {{0}, NULL, NULL};
+    struct call_log d = {{0}, NULL, NULL};
     struct creator a = {'a', &d};
-    ls_tensor *t = scalar(1);
+    ls_tensor *t = scalar_of(1);
     ls_error e = LS_ERROR_INIT;
 
     LST_OK(ls_scope_enter(m.s, &e));
-    d.foreign = named(t, "mirrored", LS_OK);
+    d.foreign = create_named(t, "mirrored", LS_OK);
     ls_scope_exit(m.s);
-    LST_OK(ls_creator_scope_enter(write_down, &a, &e));
+    LST_OK(ls_creator_scope_enter(log_call, &a, &e));
     LST_OK(ls_scope_enter(m.s, &e));
-    (void)named(t, "q", LS_INVALID_ARGUMENT);
+    (void)create_named(t, "q", LS_INVALID_ARGUMENT);
     ls_scope_exit(m.s);
     LST_OK(ls_creator_scope_exit(&e));
     ls_variable_release(d.foreign);

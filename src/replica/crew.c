@@ -1,10 +1,17 @@
+/*
+ * A crew: the threads that run the replicas of a strategy, and the levels, which hold the
+ * contexts and the communicator of runs at each nesting depth.
+ */
 #include "replica/run.h"
 
 #include <string.h>
 
 static void serve_runs(void *arg);
 
-/* One a thread: the crew and the replica it runs. */
+/*
+ * The argument of a replica thread: the crew, the replica it runs, the last value of `go`
+ * it saw.
+ */
 struct member {
     struct lsi_crew *crew;
     int k;
@@ -120,8 +127,9 @@ static ls_status level_create(struct lsi_crew *crew, lsi_level **out, ls_error *
 }
 
 /*
- * How long a replica that waits spins. With more replicas than cores it would keep the
- * core from the one it waits for: unless the program says otherwise, it sleeps at once.
+ * How long a waiting replica spins, in ns. With more replicas than cores, spinning would
+ * keep the core from the replica that is waited for: there it sleeps at once, unless the
+ * program sets spin_us.
  */
 static int64_t spin_of(const ls_strategy *s)
 {
@@ -184,7 +192,7 @@ void lsi_crew_release(struct lsi_crew *crew)
     lsi_free(crew);
 }
 
-/* Starts the threads that are missing; each is told its number by its place. */
+/* Starts the threads that are missing: thread i runs replica i + 1. */
 static ls_status start_threads(struct lsi_crew *crew, ls_error *err)
 {
     while (crew->started < crew->n - 1) {

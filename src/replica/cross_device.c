@@ -1,4 +1,4 @@
-/* Cross-device operations as handles: which algorithm combines values of several devices. */
+/* Handles of cross-device operations: the algorithm that combines values of devices. */
 #include "replica/strategy.h"
 
 static ls_status create_cross_device(lsi_cross_kind kind, int num_packs,
@@ -79,7 +79,7 @@ const char *ls_cross_device_text(const ls_cross_device *x)
             "adds the two halves of an even number of devices, then both; an odd number, "
             "and results that go elsewhere, are added on one device",
         [LSI_CROSS_NCCL] = "there is no NCCL here: adds in one binary tree over the "
-                           "replicas, on the CPU, in num_packs packs a dtype",
+                           "replicas, on the CPU, in num_packs packs per dtype",
     };
 
     return x == NULL ? "?" : texts[x->kind];

@@ -1,4 +1,4 @@
-/* all_gather: axes, dtypes, sizes, and what it answers where it cannot. */
+/* Tests of all_gather: axes, dtypes, sizes, gradients, and wrong arguments. */
 #include "replica_test.h"
 
 #include "replica/replica.h"
@@ -6,7 +6,7 @@
 struct wish {
     ls_dtype dtype;
     int axis;
-    int64_t rows; /* of replica r: rows + r */
+    int64_t rows; /* rows of replica r: rows + r */
 };
 
 static ls_tensor *filled(ls_context *c, ls_dtype dtype, ls_shape shape, double value)
@@ -29,7 +29,7 @@ LST_TEST(an_axis_that_is_not_there_has_the_class_of_tensorflow)
     static const struct {
         ls_dtype dtype;
         int axis;
-        const char *class; /* NULL: it is there */
+        const char *class; /* NULL: the axis is valid */
     } rows[] = {{LS_F32, 1, NULL},          {LS_F32, 2, "ValueError"},
                 {LS_F32, -1, "ValueError"}, {LS_I64, -1, "ValueError"},
                 {LS_I64, 2, "ValueError"},  {LS_I32, -1, NULL},
@@ -116,10 +116,10 @@ LST_TEST(rows_of_every_number_are_summed_and_others_refused_by_their_dtype)
 /* ---- long results ---- */
 
 struct slab {
-    int64_t rows; /* of replica r: rows + r, of 1000 numbers */
+    int64_t rows; /* replica r has rows + r rows of 1000 numbers */
     int axis;
     atomic_int bad;
-    const void *data[3]; /* where each replica sees the result */
+    const void *data[3]; /* the address of each replica's result */
 };
 
 /* Element (i, j) of replica r's part is r + 1, its gradient 2 for two replicas, ... */

@@ -1,11 +1,11 @@
 /*
- * How the replicas of one run come together: calls of the run's communicator, and
+ * Synchronization of the replicas of one run: calls of the run's communicator, and
  * meetings, in which replicas show each other memory.
  *
- * A replica publishes how many meetings it has open in which it reads other replicas'
- * memory (lsi_looking.depth), before it comes and until it is done. So every replica that
- * was met is counted, and a replica whose calls fail because the run is broken knows from
- * the counts which replicas may still read what it shows.
+ * While a replica reads other replicas' memory, it publishes how many such meetings it
+ * has open (lsi_looking.depth): from before it enters the meeting until it has finished
+ * reading. So a replica whose calls fail because the run is broken knows from the counts
+ * which replicas may still read the memory it shows.
  */
 #include "replica/run.h"
 
@@ -18,7 +18,7 @@ int lsi_replica_peers(const ls_context *c)
     return r == NULL || r->run == NULL ? 1 : r->run->n;
 }
 
-/* This replica is about to wait: where replicas take turns, the next one goes on. */
+/* This replica is about to wait: in a sequential run the turn passes to the next one. */
 static void pause_replica(lsi_replica *r)
 {
     r->met++;
@@ -50,9 +50,9 @@ static lsi_comm_site site_of(const ls_context *c)
 }
 
 /*
- * A call of this replica failed, and with it its step: breaks the group, so that the
- * replicas that wait are released now. Where replicas take turns this one will wait for
- * its turn next, and they would wait for each other.
+ * A call of this replica failed, and with it its step: breaks the communicator, so that
+ * the replicas that wait in it are released now. In a sequential run this replica waits
+ * for its turn next; without the release both would wait for each other.
  */
 static void release_all(ls_context *c, const ls_error *why)
 {
@@ -101,7 +101,7 @@ bool lsi_meeting_wait(ls_context *c, const char *what, uint64_t detail)
 
 /* ---- meetings ---- */
 
-/* What the replicas show in one meeting. A replica keeps those it has used. */
+/* The pointers shown in one meeting. A replica reuses its structs in later meetings. */
 struct lsi_shown {
     struct lsi_shown *next;
     void *by[]; /* one per replica */
@@ -112,7 +112,7 @@ static lsi_looking *looking_of(const lsi_replica *r)
     return &r->run->level->looking[r->index];
 }
 
-/* Room for what `n` replicas show; NULL: out of memory. */
+/* A struct for the pointers of `n` replicas; NULL: out of memory. */
 static struct lsi_shown *take_shown(const lsi_replica *r, int n)
 {
     lsi_looking *mine = looking_of(r);
@@ -152,9 +152,9 @@ static atomic_int *count_of(const lsi_replica *r, int index)
 
 /*
  * Waits until no replica has a meeting open that is as deep as the one this replica
- * closes. Only in a broken run, where replicas wait for each other nowhere else; a
- * replica waits here for meetings deeper than its own, so no two wait for each other. The
- * turn of a sequential run is passed on: the replica waited for may need it.
+ * closes. Called in a broken run only, where replicas wait for each other nowhere else; a
+ * replica waits here for meetings deeper than its own, so there is no cycle. In a
+ * sequential run the turn is passed on: the replica that is waited for may need it.
  */
 static void wait_for_readers(const lsi_replica *r, int depth)
 {
@@ -177,7 +177,10 @@ static void stop_looking(lsi_meeting *m)
     atomic_store(count_of(r, r->index), m->depth - 1);
 }
 
-/* A meeting failed: other replicas may have met all the same, and read what was shown. */
+/*
+ * A meeting failed here; other replicas may have entered it successfully and read what
+ * this one shows.
+ */
 static void wait_if_broken(const lsi_meeting *m)
 {
     const lsi_replica *r = lsi_replica_of(m->context);
@@ -187,7 +190,7 @@ static void wait_if_broken(const lsi_meeting *m)
     }
 }
 
-/* Comes to the meeting; false: not all did. */
+/* Enters the meeting; false: it failed, as not all replicas came. */
 static bool enter_meeting(lsi_meeting *m, uint64_t detail, void *mine)
 {
     const lsi_replica *r = lsi_replica_of(m->context);

@@ -1,4 +1,4 @@
-/* Meetings: a replica does not leave while others read what it shows. */
+/* Tests of meetings: close() does not return while others read what a replica shows. */
 #include "replica_test.h"
 
 #include "os/thread.h"
@@ -8,14 +8,14 @@ enum { MANY = 1000 };
 
 struct scene {
     ls_strategy *s;
-    bool fails, aborts; /* what replica 1 does while it looks */
-    atomic_int leaving; /* replicas that are about to leave */
+    bool fails, aborts; /* what replica 1 does between open and close */
+    atomic_int leaving; /* replicas that are about to close the meeting */
     atomic_int left;
-    atomic_int seen; /* what the others showed, summed */
+    atomic_int seen; /* the sum of all numbers read */
 };
 
-/* Replica 0 looks until the others are about to leave, and for a while after that. */
-static void look_long(struct scene *k, const lsi_meeting *m)
+/* Replica 0 reads until the others are about to close, and for a while after that. */
+static void read_long(struct scene *k, const lsi_meeting *m)
 {
     while (atomic_load(&k->leaving) < m->n - 1) {
         lsi_yield();
@@ -36,13 +36,13 @@ static ls_value *show_and_leave(ls_context *c, ls_value *args, void *user)
     (void)args;
     if (lsi_meeting_open(c, "test", 7, &mine, LSI_UNTIL_CLOSE, &m)) {
         if (id == 1 && k->fails) {
-            (void)ls_context_fail(c, LS_DATA_LOSS, "struck while looking");
+            (void)ls_context_fail(c, LS_DATA_LOSS, "failed while reading");
         }
         if (id == 1 && k->aborts) {
             ls_strategy_abort(k->s);
         }
         if (id == 0) {
-            look_long(k, &m);
+            read_long(k, &m);
         }
         for (int r = 0; r < m.n; r++) {
             (void)atomic_fetch_add(&k->seen, *(const int *)lsi_meeting_peer(&m, r));
@@ -58,7 +58,7 @@ static ls_value *show_and_leave(ls_context *c, ls_value *args, void *user)
 
 static const int sizes[] = {2, 3, 17};
 
-static void look_with(bool fails, bool aborts, ls_status want)
+static void read_with(bool fails, bool aborts, ls_status want)
 {
     for (size_t i = 0; i < LSI_COUNT_OF(sizes); i++) {
         const int n = sizes[i];
@@ -74,19 +74,19 @@ static void look_with(bool fails, bool aborts, ls_status want)
     }
 }
 
-LST_TEST(nobody_leaves_before_all_have_looked)
+LST_TEST(no_close_returns_before_all_have_read)
 {
-    look_with(false, false, LS_OK);
+    read_with(false, false, LS_OK);
 }
 
-LST_TEST(a_replica_that_fails_while_it_looks_does_not_leave_before_the_others)
+LST_TEST(a_replica_that_fails_while_it_reads_closes_with_the_others)
 {
-    look_with(true, false, LS_DATA_LOSS);
+    read_with(true, false, LS_DATA_LOSS);
 }
 
-LST_TEST(nobody_leaves_an_aborted_run_while_others_look)
+LST_TEST(no_close_of_an_aborted_run_returns_while_others_read)
 {
-    look_with(false, true, LS_ABORTED);
+    read_with(false, true, LS_ABORTED);
 }
 
 /* ---- memory ---- */
@@ -130,13 +130,13 @@ static ls_value *does_not_meet(ls_context *c, ls_value *args, void *user)
     return NULL;
 }
 
-LST_TEST(a_replica_without_memory_to_look_shows_nothing_and_fails_the_run)
+LST_TEST(a_replica_without_memory_to_meet_shows_nothing_and_fails_the_run)
 {
     mirror m = mirror_of(3, false);
     struct scene k = {.s = m.s};
     ls_error e = LS_ERROR_INIT;
 
-    LST_OK(ls_strategy_run(m.s, does_not_meet, NULL, &k, NULL, &e)); // threads are there
+    LST_OK(ls_strategy_run(m.s, does_not_meet, NULL, &k, NULL, &e)); // starts the threads
     k = (struct scene){.s = m.s};
     LST_FAILS(ls_strategy_run(m.s, first_shows_without_memory, NULL, &k, NULL, &e),
               LS_RESOURCE_EXHAUSTED, e, "out of memory for test");
@@ -163,7 +163,7 @@ static ls_value *aborts_in_turn(ls_context *c, ls_value *args, void *user)
     return NULL;
 }
 
-LST_TEST(a_sequential_run_that_is_aborted_in_a_look_ends)
+LST_TEST(a_sequential_run_that_is_aborted_in_a_meeting_ends)
 {
     mirror m = mirror_of(3, true);
 
@@ -178,9 +178,9 @@ LST_TEST(a_sequential_run_that_is_aborted_in_a_look_ends)
     mirror_end(&m);
 }
 
-/* ---- looks inside of looks ---- */
+/* ---- meetings inside of meetings ---- */
 
-static ls_value *looks_twice(ls_context *c, ls_value *args, void *user)
+static ls_value *nest_meetings(ls_context *c, ls_value *args, void *user)
 {
     struct scene *k = user;
     int outer = 1, inner = 10;
@@ -205,14 +205,14 @@ static ls_value *looks_twice(ls_context *c, ls_value *args, void *user)
     return NULL;
 }
 
-LST_TEST(looks_nest_and_an_abort_ends_them)
+LST_TEST(meetings_nest_and_an_abort_ends_them)
 {
     mirror m = mirror_of(3, false);
 
     for (int round = 0; round < 200; round++) {
         struct scene k = {.s = m.s, .leaving = round % 4};
         ls_error e = LS_ERROR_INIT;
-        const ls_status st = ls_strategy_run(m.s, looks_twice, NULL, &k, NULL, &e);
+        const ls_status st = ls_strategy_run(m.s, nest_meetings, NULL, &k, NULL, &e);
 
         LST_CHECK(st == (round % 4 < 3 ? LS_ABORTED : LS_OK));
         LST_CHECK(atomic_load(&k.seen) == 99);
@@ -220,9 +220,9 @@ LST_TEST(looks_nest_and_an_abort_ends_them)
     mirror_end(&m);
 }
 
-LST_MAIN(LST_CASE(nobody_leaves_before_all_have_looked),
-         LST_CASE(a_replica_that_fails_while_it_looks_does_not_leave_before_the_others),
-         LST_CASE(nobody_leaves_an_aborted_run_while_others_look),
-         LST_CASE(a_replica_without_memory_to_look_shows_nothing_and_fails_the_run),
-         LST_CASE(a_sequential_run_that_is_aborted_in_a_look_ends),
-         LST_CASE(looks_nest_and_an_abort_ends_them))
+LST_MAIN(LST_CASE(no_close_returns_before_all_have_read),
+         LST_CASE(a_replica_that_fails_while_it_reads_closes_with_the_others),
+         LST_CASE(no_close_of_an_aborted_run_returns_while_others_read),
+         LST_CASE(a_replica_without_memory_to_meet_shows_nothing_and_fails_the_run),
+         LST_CASE(a_sequential_run_that_is_aborted_in_a_meeting_ends),
+         LST_CASE(meetings_nest_and_an_abort_ends_them))

@@ -1,8 +1,11 @@
-/* merge_call: one function, called once with what all replicas give. */
+/*
+ * ls_merge_call(): one function, called once with the arguments of all replicas, on the
+ * thread of replica 0.
+ */
 #include "base/guard.h"
 #include "replica/run.h"
 
-/* Waits for the merge function; runs what it runs meanwhile. */
+/* Waits for the merge function to end; meanwhile takes part in runs that it starts. */
 static void wait_for_merge(struct lsi_run *run, int k, unsigned seen)
 {
     for (;;) {
@@ -17,7 +20,7 @@ static void wait_for_merge(struct lsi_run *run, int k, unsigned seen)
     }
 }
 
-/* Calls the merge function with everybody's arguments; on the thread of replica 0. */
+/* Calls the merge function with the arguments of all replicas; on replica 0's thread. */
 static void call_merge_function(struct lsi_run *run, ls_merge_fn fn, void *const *args,
                                 void *user)
 {
@@ -44,7 +47,7 @@ static void call_merge_function(struct lsi_run *run, ls_merge_fn fn, void *const
     ls_value_release(margs);
 }
 
-/* This replica's part of what the merge function gave. */
+/* This replica's part of the merge function's result. */
 static ls_value *take_part(ls_context *c, struct lsi_run *run, int k)
 {
     ls_value *part = NULL;
@@ -69,16 +72,18 @@ static ls_value *take_part(ls_context *c, struct lsi_run *run, int k)
 }
 
 /*
- * Whether a run that breaks lets the merge function begin is decided here, once for each
- * replica: it takes its arguments back, or replica 0 has claimed them before, and then it
- * stays until the function has ended.
+ * Decides, once for each replica, whether the merge function may use its arguments when
+ * the run breaks: either the replica withdraws them (IN to OUT), or replica 0 has claimed
+ * them before (IN to CLAIMED); then the replica waits until the function has ended.
  */
 static bool move_merge(struct lsi_run *run, int k, int from, int to)
 {
     return atomic_compare_exchange_strong(&run->level->looking[k].merge, &from, to);
 }
 
-/* Replica 0 has come. The function is called with everybody's arguments, or not at all.
+/*
+ * Replica 0 has entered the merge. Calls the function with the arguments of all replicas,
+ * or not at all.
  */
 static void merge_claimed(ls_context *c, bool met, ls_merge_fn fn, void *user)
 {
@@ -92,12 +97,13 @@ static void merge_claimed(ls_context *c, bool met, ls_merge_fn fn, void *user)
     if (all) {
         call_merge_function(run, fn, run->shown, user);
     } else {
-        if (met) { // somebody took back: the group is broken, and says why
+        if (met) { // a replica withdrew: the communicator is broken, and holds the reason
             (void)lsi_meeting_wait(c, "merge_call", 2);
         }
         run->merge_error = c->error;
     }
-    lsi_word_add(&run->events, 1); // also when it could not begin: some may have met
+    // also if the function was not called: replicas that have met wait for this
+    lsi_word_add(&run->events, 1);
 }
 
 static ls_value *merge_many(ls_context *c, ls_merge_fn fn, ls_value *args, void *user)
@@ -115,7 +121,8 @@ static ls_value *merge_many(ls_context *c, ls_merge_fn fn, ls_value *args, void 
         lsi_turn_wait(run, 0);
         merge_claimed(c, met, fn, user);
     } else if (met || !move_merge(run, r->index, LSI_MERGE_IN, LSI_MERGE_OUT)) {
-        wait_for_merge(run, r->index, seen); // with no turn: it may run an inner run
+        // holds no turn: it may take part in an inner run
+        wait_for_merge(run, r->index, seen);
     }
     lsi_turn_wait(run, r->index);
     if (!met) {
@@ -123,13 +130,13 @@ static ls_value *merge_many(ls_context *c, ls_merge_fn fn, ls_value *args, void 
     }
     part = take_part(c, run, r->index);
     if (lsi_meeting_wait(c, "merge_call", 2) && r->index == 0) {
-        ls_value_release(run->merged); // everybody has taken a part
+        ls_value_release(run->merged); // every replica has its part
         run->merged = NULL;
     }
     return lsi_failed(c) ? NULL : part;
 }
 
-/* With one replica the function is called as it is, in the context at hand. */
+/* With one replica the function is called directly, in the replica's context. */
 static ls_value *merge_one(ls_context *c, ls_merge_fn fn, ls_value *args, void *user)
 {
     const lsi_replica *r = lsi_replica_of(c);

@@ -1,6 +1,6 @@
 /*
- * What a thread is in: a stack of modes, empty at first (default mode). Scopes, replica
- * functions, merge and update functions push one each.
+ * The mode of a thread: a stack, empty at first (default mode). Scopes, replica
+ * functions, merge functions and update functions push one entry each.
  */
 #include "replica/scope.h"
 
@@ -74,7 +74,7 @@ ls_status lsi_wrong_strategy(const ls_strategy *s, const char *what, ls_error *e
                              what, s->ops->name);
     }
     return lsi_fail_kind(err, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
-                         "%s: mixing different strategies: %s is in force, the call is "
+                         "%s: mixing different strategies: %s is current, the call is "
                          "on another one (%s); leave the first scope",
                          what, top->strategy->ops->name, s->ops->name);
 }
@@ -124,7 +124,7 @@ void lsi_scope_leave(lsi_mode *m, bool pushed)
     }
 }
 
-/* Fails the context that the thread is in, if it is in one; else `c`. */
+/* Records the failure in the context the thread is in, if there is one; else in `c`. */
 static bool fail_here(ls_context *c, const ls_error *err)
 {
     const lsi_mode *now = lsi_mode_now();
@@ -158,10 +158,13 @@ bool lsi_require_replica(ls_context *c, const char *what)
     }
     if (now == NULL || now->cross) {
         (void)lsi_fail_kind(&e, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
-                            "%s: only inside of a replica function, and this context's "
-                            "has ended or waits",
+                            "%s: only inside of a replica function; that of this "
+                            "context has ended or waits",
                             what);
-        /* An ended run's context is nobody's and can tell; one that runs is another's. */
+        /*
+         * No thread uses the context of an ended run: it can hold the error. That of a
+         * run going on belongs to another thread.
+         */
         return fail_here(now == NULL && r->run != NULL ? lsi_thread_context() : c, &e);
     }
     if (now->context != c) {

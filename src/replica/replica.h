@@ -1,6 +1,6 @@
 /*
  * Replicas: which strategy and replica a thread is in, the threads that run replicas, and
- * how replicas meet.
+ * how replicas synchronize.
  */
 #ifndef LSI_REPLICA_H
 #define LSI_REPLICA_H
@@ -16,11 +16,11 @@ struct lsi_run;
 /* What a replica's context carries (ls_context.replica). */
 typedef struct lsi_replica {
     ls_strategy *strategy;
-    struct lsi_run *run; /* NULL: no run is going on */
-    int index;           /* among the local replicas */
-    int id;              /* in the sync group */
-    ls_comm *comm;       /* NULL: it is the only one */
-    unsigned met;        /* how often it met the others in this run */
+    struct lsi_run *run; /* NULL: outside of a run */
+    int index;           /* index among the replicas of this process */
+    int id;              /* index in the sync group */
+    ls_comm *comm;       /* NULL: there is one replica */
+    unsigned met;        /* how many meetings and collective calls it made in this run */
 } lsi_replica;
 
 static inline lsi_replica *lsi_replica_of(const ls_context *c)
@@ -30,7 +30,10 @@ static inline lsi_replica *lsi_replica_of(const ls_context *c)
 
 /* ---- modes (mode.c) ---- */
 
-/* What a thread is in; lives on the stack of whoever pushed it. */
+/*
+ * The mode of a thread: one entry of its stack. Stored on the stack of the function that
+ * pushes it.
+ */
 typedef struct lsi_mode {
     struct lsi_mode *outer;
     ls_strategy *strategy;
@@ -40,7 +43,7 @@ typedef struct lsi_mode {
     struct lsi_scope *scopes;
 } lsi_mode;
 
-void lsi_mode_push(lsi_mode *m); /* the other fields are filled in */
+void lsi_mode_push(lsi_mode *m); /* the caller has filled in the other fields */
 void lsi_mode_pop(lsi_mode *m);  /* closes the scopes that were left open inside */
 
 /* The innermost mode; NULL: default mode. */
@@ -48,7 +51,7 @@ const lsi_mode *lsi_mode_now(void);
 
 /* The component that an update function works on; -1: this is no update. */
 int lsi_update_id(void);
-int lsi_update_id_set(int id); /* returns the former one, to be put back */
+int lsi_update_id_set(int id); /* returns the former one, to be restored */
 
 /* True between ls_sync_on_read_enter() and _exit(). */
 bool lsi_sync_on_read(void);
@@ -61,7 +64,7 @@ bool lsi_sync_on_read(void);
 ls_status lsi_require_cross(const ls_strategy *s, const char *what, const char *hint,
                             ls_error *err);
 
-/* Another strategy than `s` is current, or none is: the failure that says so. */
+/* Fails with: the current strategy is not `s`. */
 ls_status lsi_wrong_strategy(const ls_strategy *s, const char *what, ls_error *err);
 
 /* Enters the scope of `s` for a call; pairs with lsi_scope_leave(). */
@@ -88,9 +91,9 @@ void *lsi_scope_object(void);
 bool lsi_scope_mixed(void);
 
 /*
- * The innermost creator, or NULL: what ls_variable_create() begins with. A creator scope
- * that was open before the strategy came into force is outside of it: the strategy's way
- * of making a variable calls those for each copy.
+ * The innermost creator, or NULL: ls_variable_create() calls it first. A creator scope
+ * that was opened before the strategy's scope is outside of the strategy: the strategy
+ * calls those creators for each copy that it makes of a variable.
  */
 struct lsi_scope *lsi_scope_creator(void);
 struct lsi_scope *lsi_scope_creator_outside(void);
@@ -110,13 +113,13 @@ struct lsi_scope *lsi_creator_outer(const struct lsi_scope *s); /* on the same s
  *     lsi_meeting_close(&m);
  *
  * All replicas make the same calls in the same order, with the same `what` and `detail`.
- * open() fails the context and returns false if not all of them come, or if the step has
- * failed already; a failure breaks the group, so that no replica waits for this one.
- * close() follows every open(), allocates nothing and cannot fail. Between the two,
- * replicas may meet again.
+ * open() fails the context and returns false if not all of them call it, or if the step
+ * has failed already; a failure breaks the communicator, so that no replica waits for
+ * this one. close() follows every open(), allocates nothing and cannot fail. Between the
+ * two, replicas may meet again.
  *
  * What a replica shows stays valid
- *   LSI_UNTIL_CLOSE     until its close() returns; it may stand on the stack. close()
+ *   LSI_UNTIL_CLOSE     until its close() returns; it may be on the stack. close()
  *                       waits until all replicas have closed. If the run is broken (a
  *                       replica has ended, an abort, a deadline), it waits for those
  *                       that still read.
@@ -132,7 +135,7 @@ typedef struct lsi_meeting {
     lsi_lifetime lifetime;
     void *mine;
     struct lsi_shown *shown; /* NULL: this is the only replica */
-    int depth;               /* meetings that this replica has open, with this one */
+    int depth;               /* meetings this replica has open, this one included */
     bool met;
 } lsi_meeting;
 
@@ -141,45 +144,50 @@ bool lsi_meeting_open(ls_context *c, const char *what, uint64_t detail, void *mi
 void *lsi_meeting_peer(const lsi_meeting *m, int r);
 void lsi_meeting_close(lsi_meeting *m);
 
-/* Waits until all replicas have come; nothing is shown. False as open(). */
+/* Waits until all replicas have called it; no memory is shown. False: as open(). */
 bool lsi_meeting_wait(ls_context *c, const char *what, uint64_t detail);
 
 /*
- * Zeroed memory that lives until the run ends, and a tensor that is retained as long;
- * NULL, false: the context has failed.
+ * Zeroed memory that lives until the run ends; and retains a tensor until then. NULL,
+ * false: the context has failed.
  */
 void *lsi_meeting_room(ls_context *c, size_t bytes);
 bool lsi_meeting_keep(ls_context *c, ls_tensor *t);
 
-/* This thread is inside the replica of `c`; else fails it as ls_merge_call() says. */
+/*
+ * True if this thread is inside the replica of `c`; else fails the context as
+ * ls_merge_call() documents.
+ */
 bool lsi_require_replica(ls_context *c, const char *what);
 
-/* The local replicas of the run `c` belongs to; 1 if there are no others. */
+/* The number of local replicas in the run of `c`; 1 if there are no others. */
 int lsi_replica_peers(const ls_context *c);
 
 /* Sum or mean of `n` dense tensors of one dtype over the replicas, into outs[i]. */
 bool lsi_all_reduce_tensors(ls_context *c, ls_reduce op, ls_tensor *const *ts, size_t n,
                             const ls_communication_options *opts, ls_tensor **outs);
 
-/* A tensor of the step of the given kind, not filled; NULL: the step has failed. */
+/* A tensor of the step, its elements not set; NULL: the step has failed. */
 ls_tensor *lsi_context_tensor(ls_context *c, ls_dtype dtype, const ls_shape *shape);
 
 /* ---- objects created inside of replicas (create_once.c) ---- */
 
 /*
- * Replica 0 creates an object (a variable) by `create`; the other replicas get that
- * object when they ask for the same canonical name, in the same order. The result is the
- * caller's to release.
+ * Replica 0 creates an object (a variable) by `create`; the other replicas get the same
+ * object when they ask for the same canonical name, in the same order. The caller
+ * releases the result.
  */
 typedef ls_status (*lsi_object_fn)(void *arg, void **out, ls_error *err);
 ls_status lsi_create_once(ls_context *c, const char *name, lsi_object_fn create,
                           void *arg, const lsi_object_ops *ops, void **out,
                           ls_error *err);
 
-/* ---- random numbers (random.c) ---- */
+/* ---- random numbers (replica_random.c) ---- */
 
-/* Where the merge function or, outside of runs, the thread stands that calls an update
- * function; NULL: out of memory. */
+/*
+ * The random state of the caller of an update function: the merge function's or, outside
+ * of runs, the thread's; NULL: out of memory.
+ */
 ls_random_state *lsi_callers_random(void);
 
 /* ---- values in a step (step_value.c) ---- */
@@ -189,5 +197,5 @@ ls_value *lsi_value_item(ls_context *c, ls_value *v, size_t i);
 
 /* ---- crews (crew.c) ---- */
 ls_status lsi_crew_create(ls_strategy *s, struct lsi_crew **out, ls_error *err);
-void lsi_crew_release(struct lsi_crew *crew); /* joins; NULL is allowed */
+void lsi_crew_release(struct lsi_crew *crew); /* joins the threads; NULL is allowed */
 #endif

@@ -1,14 +1,14 @@
-/* Where the random operations of replicas, merges and updates stand between steps. */
+/* Reading and setting the random states of replicas and merge functions between runs. */
 #include "replica/run.h"
 #include "replica/scope.h"
 
-/* A state that no run touches while it is held. */
+/* A random state, with the lock that keeps runs from using it. */
 typedef struct held_state {
     ls_random_state *at;
-    lsi_mutex *lock; // NULL: none is needed
+    lsi_mutex *lock; // NULL: no lock is needed
 } held_state;
 
-/* What this thread does in a run of `s`; NULL: it is in none. */
+/* The mode that the run of `s` gave this thread; NULL: the thread is in no run of `s`. */
 static const lsi_mode *part_in_run(const ls_strategy *s)
 {
     const lsi_mode *m = lsi_mode_now();
@@ -48,7 +48,7 @@ static ls_status hold_state(ls_strategy *s, int replica, const char *what,
                              "ls_context_random_state()",
                              what);
     }
-    if (part == NULL) { // else the replicas wait for this thread's merge function
+    if (part == NULL) { // else this is the merge function's thread: the replicas wait
         out->lock = &s->crew->running;
         lsi_mutex_lock(out->lock);
     }
@@ -71,7 +71,7 @@ ls_status ls_strategy_random_state(ls_strategy *s, int replica, ls_random_state 
 
     if (out == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "random state: there is no place for it (out is NULL)");
+                             "random state: out is NULL");
     }
     st = hold_state(s, replica, "random state", &held, err);
     if (st == LS_OK) {

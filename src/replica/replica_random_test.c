@@ -1,4 +1,7 @@
-/* Random numbers of replicas, merges and updates; stand-ins, when there are many. */
+/*
+ * Tests of random numbers in replicas, merge functions and update functions; and of the
+ * step's tensors for the leaves of values, when there are many.
+ */
 #include "replica_test.h"
 
 #include "op/op.h"
@@ -6,13 +9,13 @@
 
 enum { N = 64, MOST = 4, RUNS = 20 };
 
-/* What replicas drew, of N numbers each. */
+/* The numbers that the replicas drew, N each. */
 struct drawn {
     float x[MOST][N];
-    bool late; /* replica 0 comes last */
+    bool late; /* replica 0 draws last */
 };
 
-static void keep(ls_context *c, ls_tensor *t, float *out)
+static void keep_numbers(ls_context *c, ls_tensor *t, float *out)
 {
     ls_error err = LS_ERROR_INIT;
 
@@ -33,11 +36,11 @@ static ls_value *drop_ones(ls_context *c, ls_value *args, void *user)
     if (d->late && r == 0) {
         lsi_sleep_ns(200000);
     }
-    keep(c, ls_dropout(c, x, 0.5), d->x[r]);
+    keep_numbers(c, ls_dropout(c, x, 0.5), d->x[r]);
     return NULL;
 }
 
-static void run(mirror *m, ls_replica_fn fn, struct drawn *d)
+static void run_replicas(mirror *m, ls_replica_fn fn, struct drawn *d)
 {
     ls_error err = LS_ERROR_INIT;
 
@@ -54,7 +57,7 @@ LST_TEST(dropout_on_replicas_is_the_same_in_twenty_runs)
             struct drawn d = {.late = i % 2 == 1};
 
             for (int step = 0; step < 2; step++) {
-                run(&m, drop_ones, &d);
+                run_replicas(&m, drop_ones, &d);
                 if (i == 0) {
                     first[step] = d;
                 }
@@ -62,7 +65,8 @@ LST_TEST(dropout_on_replicas_is_the_same_in_twenty_runs)
             }
             mirror_end(&m);
         }
-        LST_CHECK(memcmp(first[0].x, first[1].x, sizeof first[0].x[0]) != 0); // goes on
+        // continues the stream
+        LST_CHECK(memcmp(first[0].x, first[1].x, sizeof first[0].x[0]) != 0);
         for (int r = 1; r < n; r++) {
             LST_CHECK(memcmp(first[0].x[r - 1], first[0].x[r], sizeof first[0].x[r]) !=
                       0);
@@ -70,22 +74,22 @@ LST_TEST(dropout_on_replicas_is_the_same_in_twenty_runs)
     }
 }
 
-/* Replica r draws what a context with the stream r draws, on however many. */
+/* Replica r draws the numbers of a context with stream r, for any number of replicas. */
 LST_TEST(a_replica_draws_as_a_context_with_its_id_for_a_stream)
 {
     struct drawn on3 = {0}, on1 = {0}, plain = {0};
     mirror three = mirror_of(3, false), one = mirror_of(1, false);
     ls_error err = LS_ERROR_INIT;
 
-    run(&three, drop_ones, &on3);
-    run(&one, drop_ones, &on1);
+    run_replicas(&three, drop_ones, &on3);
+    run_replicas(&one, drop_ones, &on1);
     for (uint64_t r = 0; r < 3; r++) {
         ls_context_options opts = LS_CONTEXT_OPTIONS_INIT;
         ls_context *c = NULL;
 
         opts.stream = r;
         LST_OK(ls_context_open(ls_runtime_device(three.rt, 0), &opts, &c, &err));
-        (void)drop_ones(c, NULL, &plain); // its id is 0
+        (void)drop_ones(c, NULL, &plain); // its replica id is 0
         LST_CHECK(memcmp(plain.x[0], on3.x[r], sizeof on3.x[r]) == 0);
         ls_context_close(c);
     }
@@ -100,7 +104,7 @@ LST_TEST(the_states_of_a_strategy_go_on_in_another)
     struct drawn want = {0}, got = {0};
     ls_error err = LS_ERROR_INIT;
 
-    run(&m, drop_ones, &want);
+    run_replicas(&m, drop_ones, &want);
     for (int r = LS_CROSS_REPLICA; r < 3; r++) {
         ls_random_state s = {0};
 
@@ -109,8 +113,8 @@ LST_TEST(the_states_of_a_strategy_go_on_in_another)
         LST_CHECK(r < 0 ? s.stream >> 63 == 1 : s.stream == (uint64_t)r);
         LST_OK(ls_strategy_set_random_state(other.s, r, &s, &err)); // before any run
     }
-    run(&m, drop_ones, &want);
-    run(&other, drop_ones, &got);
+    run_replicas(&m, drop_ones, &want);
+    run_replicas(&other, drop_ones, &got);
     LST_CHECK(memcmp(want.x, got.x, sizeof got.x) == 0);
     mirror_end(&m);
     mirror_end(&other);
@@ -143,7 +147,7 @@ LST_TEST(a_replica_asks_and_sets_its_own_state)
     mirror m = mirror_of(2, false);
     struct drawn d = {0};
 
-    run(&m, rewind_once, &d);
+    run_replicas(&m, rewind_once, &d);
     mirror_end(&m);
 }
 
@@ -168,8 +172,8 @@ LST_TEST(states_that_are_not_there_are_named)
 
 /* ---- merges, runs inside of them, updates ---- */
 
-/* The merge draws, and runs the replicas once more. */
-static ls_value *merge(ls_context *c, ls_strategy *s, ls_value *args, void *user)
+/* The merge function draws, and runs the replicas once more. */
+static ls_value *draw_and_run(ls_context *c, ls_strategy *s, ls_value *args, void *user)
 {
     struct drawn *d = user;
     ls_error err = LS_ERROR_INIT;
@@ -177,7 +181,7 @@ static ls_value *merge(ls_context *c, ls_strategy *s, ls_value *args, void *user
     ls_random_state at = {0};
 
     (void)args;
-    keep(c, ls_random_uniform(c, LS_F32, LS_SHAPE(N), 0, 1), d->x[2]);
+    keep_numbers(c, ls_random_uniform(c, LS_F32, LS_SHAPE(N), 0, 1), d->x[2]);
     LST_OK(ls_strategy_run(s, drop_ones, NULL, &inner, NULL, &err));
     memcpy(d->x[3], inner.x[1], sizeof d->x[3]);
     LST_OK(ls_strategy_random_state(s, 1, &at, &err)); // its replicas wait
@@ -188,7 +192,7 @@ static ls_value *merge(ls_context *c, ls_strategy *s, ls_value *args, void *user
 static ls_value *draw_and_merge(ls_context *c, ls_value *args, void *user)
 {
     (void)drop_ones(c, args, user);
-    (void)ls_merge_call(c, merge, NULL, user);
+    (void)ls_merge_call(c, draw_and_run, NULL, user);
     return NULL;
 }
 
@@ -200,11 +204,12 @@ LST_TEST(merges_and_runs_inside_of_them_repeat_nothing_and_are_the_same_each_tim
         mirror m = mirror_of(2, false);
         struct drawn d = {.late = i % 2 == 1};
 
-        run(&m, draw_and_merge, &d);
+        run_replicas(&m, draw_and_merge, &d);
         first = i == 0 ? d : first;
         LST_CHECK(memcmp(first.x, d.x, sizeof d.x) == 0);
-        run(&m, draw_and_merge, &d);
-        LST_CHECK(memcmp(first.x[2], d.x[2], sizeof d.x[2]) != 0); // the merge goes on
+        run_replicas(&m, draw_and_merge, &d);
+        // the merge function's stream continues
+        LST_CHECK(memcmp(first.x[2], d.x[2], sizeof d.x[2]) != 0);
         mirror_end(&m);
     }
     for (int a = 0; a < 4; a++) {
@@ -253,7 +258,7 @@ LST_TEST(an_update_adds_the_same_noise_to_every_copy_and_another_each_time)
     mirror_end(&m);
 }
 
-/* The default strategy's replica is the thread's: its state goes on from run to run. */
+/* The default strategy's replica uses the thread's state, which continues in each run. */
 LST_TEST(runs_of_the_default_strategy_go_on)
 {
     ls_strategy *s = ls_default_strategy();
@@ -270,11 +275,11 @@ LST_TEST(runs_of_the_default_strategy_go_on)
     LST_CHECK(memcmp(a.x[0], again.x[0], sizeof a.x[0]) == 0);
 }
 
-/* ---- stand-ins ---- */
+/* ---- tensors for the leaves of a value ---- */
 
 enum { LEAVES = 1000 };
 
-/* Every leaf twice, in two orders: one stand-in each, found in a table. */
+/* Reads every leaf twice, in two orders: both reads return one tensor, from a table. */
 static ls_value *read_leaves(ls_context *c, ls_value *args, void *user)
 {
     ls_tensor *first[LEAVES];
@@ -298,7 +303,8 @@ static ls_value *read_some(ls_context *c, ls_value *args, void *user)
     for (size_t i = 0; i < 20; i++) {
         LST_CHECK(ls_item(c, ls_value_at(c, args, i)) == (double)i);
     }
-    LST_CHECK(c->naliases == 20 && c->alias_slots <= 64); // not that of the largest step
+    // the table is not as large as that of the largest step
+    LST_CHECK(c->naliases == 20 && c->alias_slots <= 64);
     return NULL;
 }
 
@@ -310,7 +316,7 @@ static ls_value *read_nothing(ls_context *c, ls_value *args, void *user)
     return NULL;
 }
 
-LST_TEST(many_leaves_have_one_stand_in_each_and_steady_steps_allocate_nothing)
+LST_TEST(many_leaves_have_one_tensor_each_and_steady_steps_allocate_nothing)
 {
     mirror m = mirror_of(2, false);
     ls_error err = LS_ERROR_INIT;
@@ -332,7 +338,7 @@ LST_TEST(many_leaves_have_one_stand_in_each_and_steady_steps_allocate_nothing)
     LST_OK(ls_strategy_run(m.s, read_leaves, args, NULL, NULL, &err));
     LST_OK(ls_strategy_run(m.s, read_some, args, NULL, NULL, &err));
     LST_OK(ls_strategy_run(m.s, read_leaves, args, NULL, NULL, &err));
-    (void)lsi_alloc_fail_at(INT64_MAX); // counts allocations, fails none
+    (void)lsi_alloc_fail_at(INT64_MAX); // counts allocations, makes none fail
     LST_OK(ls_strategy_run(m.s, read_nothing, args, NULL, NULL, &err));
     empty = lsi_alloc_fail_at(0);
     (void)lsi_alloc_fail_at(INT64_MAX);
@@ -351,4 +357,4 @@ LST_MAIN(
     LST_CASE(merges_and_runs_inside_of_them_repeat_nothing_and_are_the_same_each_time),
     LST_CASE(an_update_adds_the_same_noise_to_every_copy_and_another_each_time),
     LST_CASE(runs_of_the_default_strategy_go_on),
-    LST_CASE(many_leaves_have_one_stand_in_each_and_steady_steps_allocate_nothing))
+    LST_CASE(many_leaves_have_one_tensor_each_and_steady_steps_allocate_nothing))

@@ -1,4 +1,4 @@
-/* What tests of replicas begin with: a runtime of logical devices and a strategy. */
+/* Helpers for tests of replicas: a runtime of logical devices with a strategy on them. */
 #ifndef REPLICA_TEST_H
 #define REPLICA_TEST_H
 #define LS_NO_PLACES

@@ -1,4 +1,7 @@
-/* Running a function on every replica. */
+/*
+ * ls_strategy_run(): runs a function on every replica, waits for all, collects results
+ * and errors.
+ */
 #include "replica/run.h"
 #include "base/guard.h"
 #include "replica/scope.h"
@@ -40,7 +43,7 @@ bool lsi_turn_is(struct lsi_run *run, int k)
 
 /* ---- one replica ---- */
 
-/* Calls the function in the replica's context and keeps what it gave. */
+/* Calls the function in the replica's context and stores its result or error. */
 static void call_replica(struct lsi_run *run, ls_context *c, int k)
 {
     ls_error *err = &run->errors[k];
@@ -65,7 +68,7 @@ static void call_replica(struct lsi_run *run, ls_context *c, int k)
     ls_value_release(args);
 }
 
-/* Tells the others that this replica will not meet them again, and why. */
+/* Breaks the communicator, with the reason: this replica makes no more calls. */
 static void leave_run(struct lsi_run *run, int k)
 {
     ls_error ended = LS_ERROR_INIT;
@@ -108,7 +111,10 @@ void lsi_run_replica(struct lsi_run *run, int k)
 
 /* ---- the run ---- */
 
-/* Names who has not come back, after some seconds and then ever more rarely. */
+/*
+ * Waits for all replicas; logs those that have not finished after 2 s, then at doubling
+ * intervals.
+ */
 static void wait_for_all(struct lsi_run *run)
 {
     enum { FIRST_MS = 2000, MOST_MS = 60000 };
@@ -131,8 +137,8 @@ static void wait_for_all(struct lsi_run *run)
 
             if (!atomic_load(&run->finished[k])) {
                 lsi_log(LS_LOG_WARNING,
-                        "replica %d has not come back for %lld ms; its last call stands "
-                        "at %s:%d",
+                        "replica %d has not returned for %lld ms; its last call is at "
+                        "%s:%d",
                         k, (long long)patience, file != NULL ? file : "?",
                         atomic_load(&c->last_line));
             }
@@ -141,7 +147,7 @@ static void wait_for_all(struct lsi_run *run)
     }
 }
 
-/* The failure to report: of the lowest replica that failed by itself. */
+/* The failure to report: that of the lowest replica whose own code failed. */
 static const ls_error *first_failure(const struct lsi_run *run, int *replica)
 {
     const ls_error *found = NULL;
@@ -185,7 +191,7 @@ static ls_status collect_results(struct lsi_run *run, ls_value **out, ls_error *
     return st;
 }
 
-/* Ends every replica's step: what it made is gone, but for what was retained. */
+/* Ends the step of every replica: its tensors are freed, except those retained. */
 static void end_steps(struct lsi_run *run)
 {
     lsi_level *level = run->level;
@@ -196,13 +202,13 @@ static void end_steps(struct lsi_run *run)
     }
     lsi_context_end(level->cross);
     lsi_created_forget(run);
-    ls_value_release(run->merged); // left by a merge whose end was not waited for
+    ls_value_release(run->merged); // left if a replica failed before the merge had ended
     run->merged = NULL;
 }
 
 /*
- * Forgets an abort that came between runs. One that came while the outer run was in its
- * merge function is not: then nothing is to be started inside of it.
+ * Clears an abort that came between runs. An abort that came while the outer run was in
+ * its merge function is not cleared: then no inner run may start.
  */
 static ls_status forget_abort(struct lsi_run *run, struct lsi_run *outer, ls_error *err)
 {
@@ -223,7 +229,7 @@ static ls_status forget_abort(struct lsi_run *run, struct lsi_run *outer, ls_err
     return st;
 }
 
-/* Resets what the last run left. */
+/* Resets the state that the last run left. */
 static void prepare_run(struct lsi_run *run)
 {
     lsi_level *level = run->level;
@@ -232,7 +238,7 @@ static void prepare_run(struct lsi_run *run)
     run->inner = NULL;
     for (int k = 0; k < run->n; k++) {
         run->errors[k] = (ls_error)LS_ERROR_INIT;
-        lsi_context_end(level->context[k]); // somebody may have used it between runs
+        lsi_context_end(level->context[k]); // the program may have used it between runs
         atomic_store(&run->finished[k], false);
         atomic_store(&level->looking[k].depth, 0);
         atomic_store(&level->looking[k].merge, LSI_MERGE_OUT);
@@ -241,7 +247,10 @@ static void prepare_run(struct lsi_run *run)
     lsi_word_set(&run->left, (unsigned)run->n);
 }
 
-/* Runs replica 0 here, on its device's core if threads are pinned, and waits. */
+/*
+ * Runs replica 0 on this thread, on its device's core if threads are pinned, and waits
+ * for the others.
+ */
 static void run_first(struct lsi_run *run)
 {
     enum { MOST = 1024 };
@@ -257,7 +266,10 @@ static void run_first(struct lsi_run *run)
     }
 }
 
-/* Starts the other replicas: from the crew's waiting room, or from a merge's. */
+/*
+ * Starts the other replicas: the threads of the crew or, in a merge function, the
+ * replicas that wait for it.
+ */
 static void announce_run(struct lsi_run *run, struct lsi_run *outer)
 {
     if (outer != NULL) {
@@ -300,7 +312,7 @@ static ls_status run_many(ls_strategy *s, const ls_run_options *opts, ls_replica
     return st;
 }
 
-/* The default strategy's: a call in a context of its own. */
+/* Runs the default strategy's replica: a call in a context of its own. */
 static ls_status run_one(ls_strategy *s, ls_replica_fn fn, ls_value *args, void *user,
                          ls_value **out, ls_error *err)
 {
@@ -319,7 +331,7 @@ static ls_status run_one(ls_strategy *s, ls_replica_fn fn, ls_value *args, void 
     if (st != LS_OK) {
         return st;
     }
-    c->random = own->random; // goes on from run to run
+    c->random = own->random; // the stream continues from run to run
     c->replica = &replica;
     mode.context = c;
     if (args != NULL) {
@@ -438,7 +450,7 @@ void ls_strategy_abort(ls_strategy *s)
     lsi_mutex_unlock(&s->crew->aborting);
 }
 
-/* ---- who and where ---- */
+/* ---- queries of a replica's context ---- */
 
 int ls_replica_id(const ls_context *c)
 {

@@ -12,7 +12,7 @@
 typedef struct lsi_created {
     char *name; /* canonical */
     lsi_object object;
-    bool *given; /* one per replica: it has got the object */
+    bool *given; /* one per replica: true once it has received the object */
 } lsi_created;
 
 struct lsi_run {
@@ -21,25 +21,25 @@ struct lsi_run {
     struct lsi_level *level;
     int n;
 
-    /* The call. */
+    /* The arguments of ls_strategy_run(). */
     ls_replica_fn fn;
     ls_value *args;
     void *user;
     bool sequential;
 
-    /* What came of it, one a replica. */
+    /* The outcome, one per replica. */
     ls_value **results;
     ls_error *errors;
     lsi_word left; /* replicas that have not finished */
 
-    /* Merging: replica 0 counts `events` up; the others then look at what there is. */
+    /* Merging: replica 0 increments `events`; the others then read `inner`. */
     lsi_word events;
-    struct lsi_run *inner; /* not NULL: run this first */
-    void **shown;          /* the arguments, one per replica */
+    struct lsi_run *inner; /* not NULL: take part in this run first */
+    void **shown;          /* the merge arguments, one per replica */
     ls_value *merged;
     ls_error merge_error;
 
-    /* Sequential runs: whose turn it is; who has finished. */
+    /* Sequential runs: the replica whose turn it is; the replicas that have finished. */
     lsi_word turn;
     atomic_bool *finished;
 
@@ -48,27 +48,27 @@ struct lsi_run {
     lsi_cond created_more;
     lsi_created *created;
     size_t ncreated, created_room;
-    unsigned first_met; /* how often replica 0 met the others; UINT_MAX: it has ended */
+    unsigned first_met; /* how many meetings replica 0 has made; UINT_MAX: it has ended */
 };
 
-/* How a replica stands in a merge_call: whether replica 0 may use its arguments. */
+/* The state of a replica in a merge_call: whether replica 0 may use its arguments. */
 enum { LSI_MERGE_OUT, LSI_MERGE_IN, LSI_MERGE_CLAIMED };
 
-/* What the other replicas see of one; a cache line each, as each writes its own. */
+/* What the other replicas read of one replica; a cache line each, as only it writes. */
 typedef struct lsi_looking {
-    _Alignas(64) atomic_int depth; /* meetings it has open to read memory (meeting.c) */
+    _Alignas(64) atomic_int depth; /* meetings it has open to read memory */
     atomic_int merge;
-    struct lsi_shown *unused; /* its own: kept for its next meetings */
+    struct lsi_shown *unused; /* private to the replica: structs for its next meetings */
 } lsi_looking;
 
-void lsi_looking_clear(lsi_looking *looking); /* frees what it keeps */
+void lsi_looking_clear(lsi_looking *looking); /* frees the unused structs */
 
-/* What a run needs that can be used again: kept for the next one. */
+/* The state of the runs at one nesting depth, reused from run to run. */
 typedef struct lsi_level {
     struct lsi_run run;
     ls_comm **comm;
     ls_context **context;
-    ls_context *cross; /* merge functions' */
+    ls_context *cross; /* for merge functions */
     lsi_replica *replica;
     lsi_looking *looking; /* one per replica */
 } lsi_level;
@@ -80,35 +80,44 @@ struct lsi_crew {
     int n;
     int64_t spin_ns;
     lsi_mutex running;  /* held during a run that is not inside another */
-    lsi_mutex aborting; /* an abort and the start of a run come one after the other */
+    lsi_mutex aborting; /* serializes an abort with the start of a run */
     lsi_thread *threads;
-    int started; /* threads that are there */
+    int started; /* threads started so far */
     lsi_word go; /* counts runs; the threads wait for it to change */
     atomic_bool stop;
-    struct lsi_run *run; /* the run that `go` announces */
+    struct lsi_run *run; /* the run that `go` starts */
     _Atomic(lsi_level *) levels[LSI_MAX_LEVELS];
 
-    /* Where random operations stand: of each replica, then of merge functions. Runs
-     * inside of runs go on in the same streams. */
+    /*
+     * Random states: one per replica, then that of merge functions. Inner runs continue
+     * the same streams.
+     */
     ls_random_state *random;
 };
 
-/* Threads and the level for a run `depth` runs deep; LS_OK or why not. */
+/* Starts missing threads and returns the level for a run inside of `depth` others. */
 ls_status lsi_crew_ready(struct lsi_crew *crew, int depth, lsi_level **out,
                          ls_error *err);
 
-/* Runs replica `k` on this thread, and reports that it has finished. */
+/* Runs replica `k` on this thread and marks it finished. */
 void lsi_run_replica(struct lsi_run *run, int k);
 
-/* Meets the other replicas, also after a failure; waits for no turn afterwards. */
+/*
+ * Meets the other replicas, also if the step has failed. Does not wait for this replica's
+ * turn afterwards: the caller does.
+ */
 bool lsi_come(ls_context *c, const char *what, uint64_t detail, void *mine, void **all);
 
-/* Turns of a sequential run; nothing in others. */
+/* Turns of a sequential run; do nothing in other runs. */
 void lsi_turn_wait(struct lsi_run *run, int k);
 void lsi_turn_pass(struct lsi_run *run, int k);
 bool lsi_turn_is(struct lsi_run *run, int k); /* it is this replica's turn */
 
-/* Replica 0 is about to meet the others, or has ended: it creates nothing meanwhile. */
+/*
+ * Replica 0 is about to wait for the others (`met` times now), or has ended (UINT_MAX):
+ * it creates no variable meanwhile, so replicas that wait for one that it has not created
+ * fail.
+ */
 void lsi_created_pause(struct lsi_run *run, unsigned met);
 void lsi_created_forget(struct lsi_run *run);
 #endif

@@ -1,4 +1,7 @@
-/* Running replicas: order, meeting, failing, and what is left afterwards. */
+/*
+ * Tests of ls_strategy_run(): order of replicas, meetings, failures, aborts, nesting, and
+ * the state left afterwards.
+ */
 #include "replica_test.h"
 
 #include "os/team.h"
@@ -23,7 +26,8 @@ LST_TEST(every_replica_runs_once_with_its_own_id)
         for (int i = 0; i < n; i++) {
             LST_CHECK(number_at(out, (size_t)i) == i);
         }
-        LST_CHECK(ls_value_size(out) == (n == 1 ? 0U : (size_t)n)); // one is not wrapped
+        // one replica's result is not wrapped
+        LST_CHECK(ls_value_size(out) == (n == 1 ? 0U : (size_t)n));
         ls_value_release(out);
         mirror_end(&m);
     }
@@ -36,7 +40,7 @@ struct trace {
     int order[64];
 };
 
-static void note(struct trace *t, int what)
+static void note_event(struct trace *t, int what)
 {
     const int at = atomic_fetch_add(&t->at, 1);
 
@@ -45,22 +49,23 @@ static void note(struct trace *t, int what)
     }
 }
 
-static ls_value *merged(ls_context *cross, ls_strategy *s, ls_value *args, void *user)
+static ls_value *merge_noted(ls_context *cross, ls_strategy *s, ls_value *args,
+                             void *user)
 {
     (void)cross;
     (void)s;
-    note(user, 100);
+    note_event(user, 100);
     return args;
 }
 
-static ls_value *traced(ls_context *c, ls_value *args, void *user)
+static ls_value *note_and_merge(ls_context *c, ls_value *args, void *user)
 {
     (void)args;
-    note(user, ls_replica_id(c));
-    (void)ls_merge_call(c, merged, NULL, user);
-    note(user, 10 + ls_replica_id(c));
+    note_event(user, ls_replica_id(c));
+    (void)ls_merge_call(c, merge_noted, NULL, user);
+    note_event(user, 10 + ls_replica_id(c));
     (void)ls_all_reduce(c, LS_SUM, ls_constant_f32(c, 1));
-    note(user, 20 + ls_replica_id(c));
+    note_event(user, 20 + ls_replica_id(c));
     return NULL;
 }
 
@@ -73,7 +78,7 @@ LST_TEST(a_sequential_run_takes_replicas_in_turn_from_meeting_to_meeting)
     for (int round = 0; round < 20; round++) {
         struct trace t = {0};
 
-        LST_OK(ls_strategy_run(m.s, traced, NULL, &t, NULL, &e));
+        LST_OK(ls_strategy_run(m.s, note_and_merge, NULL, &t, NULL, &e));
         LST_CHECK(atomic_load(&t.at) == (int)LSI_COUNT_OF(want));
         LST_CHECK(memcmp(t.order, want, sizeof want) == 0);
     }
@@ -114,7 +119,7 @@ static ls_value *first_alone(ls_context *c, ls_value *args, void *user)
 {
     (void)args;
     (void)user;
-    return ls_replica_id(c) == 0 ? ls_merge_call(c, merged, NULL, user) : NULL;
+    return ls_replica_id(c) == 0 ? ls_merge_call(c, merge_noted, NULL, user) : NULL;
 }
 
 LST_TEST(a_replica_that_ends_while_others_wait_is_an_error)
@@ -141,10 +146,10 @@ static ls_value *different_calls(ls_context *c, ls_value *args, void *user)
         return ls_value_of(c, ls_all_reduce(c, LS_SUM, x));
     }
     ls_context_at(c, "one.c", 4);
-    return ls_merge_call(c, merged, NULL, user);
+    return ls_merge_call(c, merge_noted, NULL, user);
 }
 
-LST_TEST(replicas_that_call_different_things_are_told_both_lines)
+LST_TEST(replicas_that_make_different_calls_get_both_sites)
 {
     struct trace t = {0};
     mirror m = mirror_of(2, false);
@@ -189,19 +194,19 @@ struct stuck {
     atomic_bool inside;
 };
 
-static ls_value *loops(ls_context *c, ls_value *args, void *user)
+static ls_value *loops_until_failed(ls_context *c, ls_value *args, void *user)
 {
     struct stuck *k = user;
 
     (void)args;
     atomic_store(&k->inside, true);
-    while (ls_context_status(c, NULL) == LS_OK) { // until somebody ends it
+    while (ls_context_status(c, NULL) == LS_OK) { // until the abort ends it
         (void)ls_add(c, ls_constant_f32(c, 1), ls_constant_f32(c, 2));
     }
     return NULL;
 }
 
-static void abort_it(void *arg)
+static void abort_later(void *arg)
 {
     struct stuck *k = arg;
 
@@ -218,10 +223,11 @@ LST_TEST(an_abort_from_another_thread_ends_a_run_that_would_not)
     lsi_thread t;
     ls_error e = LS_ERROR_INIT;
 
-    LST_OK(lsi_thread_start(&t, abort_it, &k, &e, "abort"));
-    LST_FAILS(ls_strategy_run(m.s, loops, NULL, &k, NULL, &e), LS_ABORTED, e, "abort");
+    LST_OK(lsi_thread_start(&t, abort_later, &k, &e, "abort"));
+    LST_FAILS(ls_strategy_run(m.s, loops_until_failed, NULL, &k, NULL, &e), LS_ABORTED, e,
+              "abort");
     lsi_thread_join(&t);
-    LST_OK(ls_strategy_run(m.s, own_id, NULL, NULL, NULL, &e)); // and it goes on
+    LST_OK(ls_strategy_run(m.s, own_id, NULL, NULL, NULL, &e)); // the next run works
     mirror_end(&m);
 }
 
@@ -234,7 +240,7 @@ static ls_value *aborts_merge(ls_context *cross, ls_strategy *s, ls_value *args,
     (void)user;
     ls_strategy_abort(s);
     LST_FAILS(ls_strategy_run(s, own_id, NULL, NULL, NULL, &e), LS_ABORTED, e, "abort");
-    return ls_value_of(cross, ls_constant_f32(cross, 1)); // nobody takes it
+    return ls_value_of(cross, ls_constant_f32(cross, 1)); // no replica takes it
 }
 
 static ls_value *merges_and_aborts(ls_context *c, ls_value *args, void *user)
@@ -279,7 +285,7 @@ static ls_value *merges_and_sums(ls_context *c, ls_value *args, void *user)
     (void)args;
     (void)user;
     for (int i = 0; i < 3; i++) {
-        (void)ls_merge_call(c, merged, mine, &t);
+        (void)ls_merge_call(c, merge_noted, mine, &t);
         x = ls_all_gather(c, ls_reshape(c, ls_all_reduce(c, LS_SUM, x), LS_SHAPE(1)), 0);
         x = ls_mean(c, x, NULL, 0, false);
     }
@@ -324,7 +330,7 @@ static ls_value *runs_inside(ls_context *cross, ls_strategy *s, ls_value *args,
     return ls_value_adopt(cross, out);
 }
 
-static ls_value *nests(ls_context *c, ls_value *args, void *user)
+static ls_value *merges_and_nests(ls_context *c, ls_value *args, void *user)
 {
     (void)args;
     return ls_merge_call(c, runs_inside, NULL, user);
@@ -338,7 +344,7 @@ LST_TEST(a_merge_function_may_run_the_replicas_again)
     ls_error e = LS_ERROR_INIT;
 
     for (int i = 0; i < 50; i++) {
-        LST_OK(ls_strategy_run(m.s, nests, NULL, &depth, &out, &e));
+        LST_OK(ls_strategy_run(m.s, merges_and_nests, NULL, &depth, &out, &e));
         LST_CHECK(number_at(out, 3) == 3);
         ls_value_release(out);
     }
@@ -354,7 +360,7 @@ LST_TEST(a_merge_function_may_run_the_replicas_again_where_they_take_turns)
     ls_error e = LS_ERROR_INIT;
 
     for (int i = 0; i < 50; i++) {
-        LST_OK(ls_strategy_run(m.s, nests, NULL, &depth, &out, &e));
+        LST_OK(ls_strategy_run(m.s, merges_and_nests, NULL, &depth, &out, &e));
         LST_CHECK(number_at(out, 2) == 2);
         ls_value_release(out);
     }
@@ -474,7 +480,7 @@ static ls_value *may_fail(ls_context *c, ls_value *args, void *user)
         }
         x = ls_all_reduce(c, LS_MEAN, x);
         if (i == 1) {
-            (void)ls_merge_call(c, merged, NULL, &(struct trace){0});
+            (void)ls_merge_call(c, merge_noted, NULL, &(struct trace){0});
         }
     }
     if (ls_replica_id(c) == victim && when == 3) {
@@ -508,7 +514,7 @@ LST_MAIN(
     LST_CASE(a_sequential_run_takes_replicas_in_turn_from_meeting_to_meeting),
     LST_CASE(a_failing_replica_releases_the_others_and_its_error_comes_back),
     LST_CASE(a_replica_that_ends_while_others_wait_is_an_error),
-    LST_CASE(replicas_that_call_different_things_are_told_both_lines),
+    LST_CASE(replicas_that_make_different_calls_get_both_sites),
     LST_CASE(a_failing_merge_function_fails_the_run),
     LST_CASE(an_abort_from_another_thread_ends_a_run_that_would_not),
     LST_CASE(

@@ -1,3 +1,7 @@
+/*
+ * The scopes of a thread: strategy, name, device, creator and colocation scopes on one
+ * stack, which is thread-specific data; and the sync_on_read flag.
+ */
 #include "replica/scope.h"
 
 #include <stdio.h>
@@ -5,7 +9,7 @@
 
 typedef enum scope_kind {
     SCOPE_STRATEGY,
-    SCOPE_DEFAULT, /* the default strategy's: changes no mode, but insists on it */
+    SCOPE_DEFAULT, /* the default strategy's: changes no mode */
     SCOPE_NAME,
     SCOPE_DEVICE,
     SCOPE_CREATOR,
@@ -19,17 +23,17 @@ struct lsi_scope {
     struct lsi_scope *outer;
     scope_kind kind;
     ls_strategy *strategy; /* retained */
-    lsi_mode mode;         /* of a strategy's scope */
+    lsi_mode mode;         /* of a strategy's scope only */
     int entered;
-    bool set; /* by ls_set_strategy() */
+    bool set; /* opened by ls_set_strategy() */
     char *name;
     ls_device *device;
-    lsi_object object; /* retained; self is NULL: none */
+    lsi_object object; /* retained; self is NULL: no object */
     ls_creator_fn creator;
     void *user;
 };
 
-/* What a thread keeps; freed when it ends. */
+/* Thread-specific data; freed when the thread ends. */
 struct lsi_thread_state {
     struct lsi_scope *scopes; /* the innermost */
     ls_context *context;
@@ -69,7 +73,7 @@ static void make_key(void)
     key_made = pthread_key_create(&key, end_thread) == 0;
 }
 
-/* NULL: the thread has none yet, and with `make` that there is no memory for it. */
+/* NULL: the thread has no state yet or, with `make`, there is no memory for one. */
 static struct lsi_thread_state *state_of(bool make)
 {
     struct lsi_thread_state *state;
@@ -130,7 +134,7 @@ ls_context *lsi_thread_context(void)
     return state == NULL ? NULL : state->context;
 }
 
-/* Opens a scope, whose fields are the caller's to fill in; NULL: out of memory. */
+/* Opens a scope; the caller fills in its fields. NULL: out of memory. */
 static struct lsi_scope *open_scope(scope_kind kind, ls_error *err)
 {
     struct lsi_thread_state *state = state_of(true);
@@ -155,7 +159,10 @@ static void drop_innermost(void)
     close_scope(s);
 }
 
-/* Closes the innermost scope, which must be of `kind` and inside the present function. */
+/*
+ * Closes the innermost scope, which must be of `kind` and opened by the function that is
+ * running.
+ */
 static ls_status close_innermost(scope_kind kind, ls_error *err)
 {
     const lsi_mode *now = lsi_mode_now();
@@ -163,7 +170,7 @@ static ls_status close_innermost(scope_kind kind, ls_error *err)
 
     if (s == NULL || s->kind != kind || (now != NULL && s == now->scopes)) {
         return lsi_fail_kind(err, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
-                             "scope: no %s scope is to be closed here%s%s%s",
+                             "scope: there is no %s scope to close here%s%s%s",
                              kind_names[kind], s != NULL ? "; the innermost is a " : "",
                              s != NULL ? kind_names[s->kind] : "",
                              s != NULL ? " scope" : "");
@@ -218,7 +225,7 @@ static ls_status enter_strategy(ls_strategy *s, bool set, ls_error *err)
     if (st != LS_OK) {
         return st;
     }
-    if (!pushed) { // it is current already: counted, if it was entered
+    if (!pushed) { // it is current already: count the entry, if a scope of it is open
         opened = find_strategy(s);
         if (opened != NULL) {
             opened->entered++;
@@ -270,10 +277,11 @@ ls_status ls_scope_try_exit(ls_strategy *s, ls_error *err)
     }
     if (opened->kind == SCOPE_STRATEGY) {
         if (now != &opened->mode) {
-            return lsi_fail_kind(err, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
-                                 "scope: %s was entered outside of the present function "
-                                 "and is left there",
-                                 s->ops->name);
+            return lsi_fail_kind(
+                err, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
+                "scope: %s was entered outside of this function and must "
+                "be left there",
+                s->ops->name);
         }
         lsi_mode_pop(&opened->mode);
     }
@@ -344,7 +352,7 @@ ls_status ls_name_scope_exit(ls_error *err)
     return close_innermost(SCOPE_NAME, err);
 }
 
-/* Writes the names of `s` and those around it, outermost first; returns the length. */
+/* Writes the names of `s` and of outer scopes, outermost first; returns the length. */
 static size_t write_names(const struct lsi_scope *s, char *out)
 {
     size_t at;
@@ -448,10 +456,11 @@ struct lsi_scope *lsi_scope_creator_outside(void)
     while (begun->outer != NULL && begun->outer->strategy == begun->strategy) {
         begun = begun->outer;
     }
-    return next_creator(begun->scopes); // what was open when the strategy came into force
+    // the creators that were open when the strategy's scope was entered
+    return next_creator(begun->scopes);
 }
 
-/* `at` unless it is outside of the strategy, where the first one is `outside`. */
+/* `at`, or NULL if it is the first creator outside of the strategy. */
 static struct lsi_scope *inside_only(struct lsi_scope *at)
 {
     return at == lsi_scope_creator_outside() ? NULL : at;
@@ -499,7 +508,7 @@ void *lsi_scope_object(void)
     return NULL;
 }
 
-/* ---- reading what is added up on reading ---- */
+/* ---- the sync_on_read flag ---- */
 
 static ls_status set_sync(bool on, ls_error *err)
 {
@@ -510,8 +519,8 @@ static ls_status set_sync(bool on, ls_error *err)
     }
     if (state->sync_on_read == on) {
         return lsi_fail_kind(err, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
-                             on ? "sync_on_read: it is in force already; it does not nest"
-                                : "sync_on_read: it is not in force");
+                             on ? "sync_on_read: it is entered already; it does not nest"
+                                : "sync_on_read: it is not entered");
     }
     state->sync_on_read = on;
     return LS_OK;

@@ -1,9 +1,9 @@
-/* The scopes that a thread has open, in the order they were opened. */
+/* The scopes that a thread has open (scope.c). */
 #ifndef LSI_SCOPE_H
 #define LSI_SCOPE_H
 #include "replica/replica.h"
 
-/* Everything opened since lsi_scopes_mark() is closed. */
+/* lsi_scopes_unwind() closes, with a warning, scopes opened since lsi_scopes_mark(). */
 struct lsi_scope *lsi_scopes_mark(void);
 void lsi_scopes_unwind(struct lsi_scope *mark);
 

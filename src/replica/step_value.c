@@ -1,12 +1,15 @@
 /*
- * Values in a step: leaves as tensors of the step, tensors of the step as values that
- * live until it ends.
+ * Values in a step: leaves of values as tensors of the step, and tensors of the step as
+ * values that live until it ends.
  */
 #include "replica/replica.h"
 
 /* ---- leaves as tensors ---- */
 
-/* The component of a distributed value that the calling thread is in; NULL: failed. */
+/*
+ * The component of a distributed value that belongs to the calling thread's replica;
+ * NULL: failed.
+ */
 static ls_value *component_here(ls_context *c, const ls_value *v)
 {
     const lsi_mode *now = lsi_mode_now();
@@ -74,7 +77,7 @@ ls_tensor *(ls_value_to_tensor)(ls_context *c, ls_value *v)
         return (ls_constant)(c, LS_STRING, LS_SCALAR, &v->leaf.string);
     default:
         (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
-                            "a %s is no tensor; take one of its leaves",
+                            "a %s is not a tensor; take one of its leaves",
                             ls_value_kind_name(v->kind));
         return lsi_context_error(c, &e);
     }
@@ -131,7 +134,7 @@ ls_value *ls_value_adopt(ls_context *c, ls_value *v)
     return lsi_context_keep(c, v, release_value) ? v : NULL;
 }
 
-static ls_value *kept(ls_context *c, ls_status st, ls_value *v, const ls_error *e)
+static ls_value *keep_created(ls_context *c, ls_status st, ls_value *v, const ls_error *e)
 {
     if (st != LS_OK) {
         (void)lsi_context_error(c, e);
@@ -150,7 +153,7 @@ ls_value *(ls_value_of)(ls_context *c, ls_tensor *t)
         return NULL;
     }
     st = ls_value_tensor(t, &v, &e);
-    return kept(c, st, v, &e);
+    return keep_created(c, st, v, &e);
 }
 
 ls_value *(ls_value_of_all)(ls_context *c, ls_tensor *const *ts, size_t n)
@@ -174,14 +177,14 @@ ls_value *(ls_value_of_all)(ls_context *c, ls_tensor *const *ts, size_t n)
         st = ls_value_tuple(items, n, &v, &e);
     }
     lsi_value_release_all(items, n);
-    return kept(c, st, v, &e);
+    return keep_created(c, st, v, &e);
 }
 
 ls_value *ls_here_value(ls_context *c, ls_value *v, const char *file, int line)
 {
     const lsi_mode *now = lsi_mode_now();
 
-    if (now == NULL || now->context == c) { // else it is another thread's
+    if (now == NULL || now->context == c) { // else the context belongs to another thread
         (void)ls_context_at(c, file, line);
     }
     return v;

@@ -1,4 +1,4 @@
-/* Strategies as handles: creating, counting references, what a program can ask of one. */
+/* Strategy handles: creation, reference counts, and the queries of a program. */
 #include "replica/replica.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static const lsi_strategy_ops default_ops = {
                .should_init = true},
 };
 
-/* Never changes and is never released, so that it may be one for the process. */
+/* Never changes and is never released, so one object serves the whole process. */
 static ls_strategy default_strategy = {
     .refs = 1,
     .ops = &default_ops,

@@ -1,5 +1,5 @@
 /*
- * A strategy: what every kind has in common. A kind (src/strategy) is a table of type
+ * A strategy: the struct that all kinds share. A kind (src/strategy) is a table of type
  * lsi_strategy_ops.
  */
 #ifndef LSI_STRATEGY_H
@@ -8,16 +8,18 @@
 
 #include "lockstep/strategy.h"
 
-/* A kind of strategy: data that other layers ask for, and what it does its own way. */
+/* A kind of strategy: traits that other layers read, and the kind's own functions. */
 typedef struct lsi_strategy_ops {
     const char *name;          /* "MirroredStrategy" */
-    ls_strategy_traits traits; /* as programs ask for them; struct_size is not used */
+    ls_strategy_traits traits; /* reported to programs; struct_size is not used */
 
-    /* The strategy in force where no other is: one replica, no devices of its own. */
+    /* The strategy used where no other is current: one replica, no devices of its own. */
     bool is_default;
 
-    /* Values belong to replicas: they are wrapped, combined and dealt out per replica,
-     * also if there is one replica only. Else there is one value, used as it is. */
+    /*
+     * Values belong to replicas: they are wrapped, combined and distributed per replica,
+     * also if there is one replica only. Else there is one value, used as it is.
+     */
     bool per_replica;
 
     /* Every device has a copy of a variable, and an input of its own if asked for. */
@@ -31,8 +33,8 @@ typedef struct lsi_strategy_ops {
     bool combines_on_one_device;
 
     /*
-     * Optional: creates a variable the strategy's way. The name has its scopes in front
-     * already. NULL: a variable with one copy, on the strategy's first device.
+     * Optional: creates a variable in the way of this strategy. The name already includes
+     * the name scopes. NULL: a variable with one copy, on the strategy's first device.
      */
     ls_status (*create_variable)(ls_strategy *s, const ls_tensor *value,
                                  const ls_variable_options *opts, ls_variable **out,
@@ -45,33 +47,33 @@ struct ls_strategy {
     atomic_int refs;
     const lsi_strategy_ops *ops;
     ls_runtime *runtime;         /* retained; NULL: the default strategy */
-    int replicas;                /* N, in sync */
-    int local;                   /* of this process: N here */
-    ls_device *const *devices;   /* one a local replica */
-    ls_device *parameter_device; /* central storage: where variables live */
+    int replicas;                /* in the sync group */
+    int local;                   /* in this process */
+    ls_device *const *devices;   /* one per local replica */
+    ls_device *parameter_device; /* central storage: the device of variables */
     ls_communication_options communication;
-    ls_cross_device *cross_device; /* NULL: chosen by the call */
+    ls_cross_device *cross_device; /* NULL: each call chooses */
     bool sequential;
     int spin_us;
     struct lsi_crew *crew; /* NULL: one replica, which needs no threads */
 };
 
-/* A strategy with one replica on each device; takes `devices` over, also on failure. */
+/* A strategy with one replica per device; it owns `devices` then, also on failure. */
 ls_status lsi_strategy_create(const lsi_strategy_ops *ops, ls_device **devices, int n,
                               const ls_strategy_options *opts, ls_strategy **out,
                               ls_error *err);
 
-/* NULL, or options that can be used; and their runtime. */
+/* Checks the arguments of a constructor; the options may be NULL. */
 ls_status lsi_strategy_check(const char *what, const ls_strategy_options *opts,
                              ls_strategy **out, ls_error *err);
 
-/* The caller's options, which may be NULL or an older, shorter struct, with defaults. */
+/* A full copy of the caller's options, which may be NULL or an older, shorter struct. */
 ls_communication_options lsi_communication_of(const ls_communication_options *opts);
 
 /* ---- cross-device operations as handles (cross_device.c) ---- */
 
 typedef enum lsi_cross_kind {
-    LSI_CROSS_TREE, /* the binary tree over replicas: what is chosen automatically */
+    LSI_CROSS_TREE, /* the binary tree over replicas: the automatic choice */
     LSI_CROSS_ONE_DEVICE,
     LSI_CROSS_HIERARCHICAL,
     LSI_CROSS_NCCL
@@ -82,6 +84,6 @@ struct ls_cross_device {
     lsi_cross_kind kind;
     int num_packs;
     ls_device *device;   /* of a reduction to one device; NULL: the destination's first */
-    ls_runtime *runtime; /* retained: of `device` */
+    ls_runtime *runtime; /* retained: the runtime of `device` */
 };
 #endif

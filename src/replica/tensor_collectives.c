@@ -1,7 +1,7 @@
 /*
- * Sums and gathers over replicas, as operations: they are recorded on tapes and have
- * gradients. The bytes are read from the other replicas' tensors where they lie; nobody
- * goes on before all have read.
+ * Sums and gathers over replicas as operations: they are recorded on tapes and have
+ * gradients. The kernels read the other replicas' tensors directly; no replica returns
+ * before all have read.
  */
 #include "replica/replica.h"
 
@@ -27,7 +27,7 @@ static bool check_op(ls_context *c, ls_reduce op, const char *what)
 
 struct sum_attrs {
     ls_reduce op;
-    ls_context *context; // whose replica it is
+    ls_context *context; // the context of the calling replica
 };
 
 static ls_status sum_kernel(ls_op_call *k)
@@ -78,17 +78,17 @@ static const ls_tensor *peer_tensor(const lsi_meeting *m, int r)
 
 /* ---- all_gather ---- */
 
-/* Copies of the result that are worth two more meetings, in bytes. */
+/* From this many bytes of copies on, two more meetings cost less than the copies. */
 enum { WORTH_SHARING = 1 << 20 };
 
 struct gather_attrs {
-    const lsi_meeting *peers; // only while the kernel runs
+    const lsi_meeting *peers; // valid only while the kernel runs
     ls_shape shape;
     int axis;
-    int64_t begin, own; // this replica's part of the axis
+    int64_t begin, own; // this replica's range of the axis
 };
 
-/* What of a replica's tensor is gathered: itself, or the parts of a sparse one. */
+/* The part of a replica's tensor to gather: all of it, or one part of a sparse one. */
 typedef enum part { WHOLE, VALUES, INDICES } part;
 
 static const ls_tensor *part_of(const lsi_meeting *p, int r, part which)
@@ -98,7 +98,7 @@ static const ls_tensor *part_of(const lsi_meeting *p, int r, part which)
     return which == WHOLE ? t : which == VALUES ? t->values : t->indices;
 }
 
-/* Rows of all replicas after each other along `axis`, into the elements at `to`. */
+/* Concatenates the rows of all replicas along `axis` into `to`. */
 static void concatenate(const lsi_meeting *p, part which, int axis, void *to)
 {
     const ls_tensor *first = part_of(p, 0, which);
@@ -154,7 +154,7 @@ static void gather_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const
     gin[0] = (ls_slice)(c, (ls_all_reduce)(c, LS_SUM, gout[0]), begin, size);
 }
 
-/* The result lies in input 0 already, memory that the replicas filled together. */
+/* A view: input 0 is the result already, memory that all replicas filled together. */
 static ls_status shared_shape(ls_op_call *k)
 {
     const struct gather_attrs *a = ls_op_attrs(k);
@@ -200,12 +200,15 @@ static ls_tensor *fail_mismatch(ls_context *c, const lsi_meeting *p, int r)
              other = lsi_text_of(peer_tensor(p, r));
 
     return ls_context_fail(c, LS_INVALID_ARGUMENT,
-                           "all_gather: replica 0 gives %s, replica %d %s: they may "
+                           "all_gather: replica 0 passes %s, replica %d %s: they may "
                            "differ along the axis only",
                            first.s, r, other.s);
 }
 
-/* The shape of the whole and this replica's part; false: the step has failed. */
+/*
+ * Checks that the tensors match, computes the result's shape and this replica's range;
+ * false: the step has failed.
+ */
 static bool parts_fit(ls_context *c, const lsi_meeting *p, struct gather_attrs *a)
 {
     const ls_tensor *first = peer_tensor(p, 0);
@@ -226,8 +229,8 @@ static bool parts_fit(ls_context *c, const lsi_meeting *p, struct gather_attrs *
             a->begin = total;
             a->own = t->dims[a->axis];
         }
-        if (total >
-            INT64_MAX - t->dims[a->axis]) { // rows may be empty: memory is no limit
+        // Rows may be empty, so memory does not limit their number.
+        if (total > INT64_MAX - t->dims[a->axis]) {
             (void)ls_context_fail(
                 c, LS_INVALID_ARGUMENT,
                 "all_gather: %d replicas with %s have too many elements "
@@ -243,8 +246,8 @@ static bool parts_fit(ls_context *c, const lsi_meeting *p, struct gather_attrs *
 }
 
 /*
- * TensorFlow's reduction to one device counts axes from the end too, its collectives do
- * not; int32 always takes the first way there.
+ * As in TensorFlow: its reduction to one device accepts negative axes, its collectives do
+ * not; int32 always uses the former.
  */
 static bool check_gather(ls_context *c, const ls_tensor *t, int *axis)
 {
@@ -278,7 +281,7 @@ static bool check_gather(ls_context *c, const ls_tensor *t, int *axis)
     return false;
 }
 
-/* This replica's rows into the whole at `to`. */
+/* Copies this replica's rows to their position in the result at `to`. */
 static void put_part(const ls_tensor *t, const struct gather_attrs *a, void *to)
 {
     size_t inner = ls_dtype_size((ls_dtype)t->dtype), outer = 1;
@@ -295,7 +298,7 @@ static void put_part(const ls_tensor *t, const struct gather_attrs *a, void *to)
     }
 }
 
-/* A result long enough that a copy for each replica costs more than to meet again. */
+/* True if the result is so long that a copy per replica costs more than two meetings. */
 static bool is_long(const ls_tensor *t, const struct gather_attrs *a, int n)
 {
     int64_t count;
@@ -305,7 +308,7 @@ static bool is_long(const ls_tensor *t, const struct gather_attrs *a, int n)
            bytes > LSI_INLINE_BYTES && bytes >= (size_t)WORTH_SHARING / (size_t)n;
 }
 
-/* Replica 0 gives the memory, each fills in its part, and all see the whole. */
+/* Replica 0 allocates the result, each replica writes its part, all get a view of it. */
 static ls_tensor *gather_shared(ls_context *c, const struct gather_attrs *a, ls_tensor *t)
 {
     const ls_dtype dtype = (ls_dtype)t->dtype;
@@ -327,7 +330,7 @@ static ls_tensor *gather_shared(ls_context *c, const struct gather_attrs *a, ls_
             in[0]->device = c->device;
         }
     }
-    lsi_meeting_close(&m); // now every part is there
+    lsi_meeting_close(&m); // from here on all parts are written
     return lsi_failed(c) ? NULL : (ls_op_apply1)(c, &shared_row, in, 2, a, sizeof *a);
 }
 
@@ -359,7 +362,7 @@ ls_tensor *(ls_all_gather)(ls_context *c, ls_tensor *t, int axis)
     return lsi_failed(c) ? NULL : out;
 }
 
-/* ---- sparse sums: rows and indices after each other ---- */
+/* ---- sparse sums: rows and indices are concatenated ---- */
 
 static ls_tensor *join_parts(ls_context *c, const lsi_meeting *p, part which)
 {
@@ -407,7 +410,7 @@ static ls_tensor *sum_sparse(ls_context *c, ls_reduce op, ls_tensor *t)
 
                 (void)ls_context_fail(
                     c, LS_INVALID_ARGUMENT,
-                    "all_reduce: replica 0 gives rows of %s, replica %d "
+                    "all_reduce: replica 0 passes rows of %s, replica %d "
                     "%s",
                     first.s, r, other.s);
             }
@@ -444,7 +447,8 @@ ls_tensor *(ls_all_reduce)(ls_context *c, ls_reduce op, ls_tensor *t)
     if (t->values != NULL) {
         return sum_sparse(c, op, t);
     }
-    if (op == LS_MEAN && !lsi_dtype_is_float((ls_dtype)t->dtype)) { // a true division
+    // Integers: the sum, divided as ls_div() divides.
+    if (op == LS_MEAN && !lsi_dtype_is_float((ls_dtype)t->dtype)) {
         ls_tensor *sum = (ls_all_reduce)(c, LS_SUM, t);
 
         return (ls_div)(c, sum, lsi_scalar(c, (ls_dtype)t->dtype, lsi_replica_peers(c)));

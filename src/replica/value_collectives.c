@@ -1,6 +1,6 @@
 /*
- * Sums and gathers of structures over replicas. Dense leaves of one dtype travel
- * together, in packs; sparse ones each on their own.
+ * Sums and gathers of structures over replicas. Dense leaves of one dtype are reduced
+ * together, in packs; sparse leaves one by one.
  */
 #include "replica/replica.h"
 
@@ -39,7 +39,7 @@ static bool open_leaves(ls_context *c, ls_value *v, const char *what, struct lea
     return !lsi_failed(c);
 }
 
-/* The structure again, with the results in the places of the leaves. */
+/* Builds the structure again, with the results as leaves. */
 static ls_value *close_leaves(ls_context *c, ls_value *v, struct leaves *l)
 {
     ls_value *list = NULL, *whole = NULL, **items = NULL;
@@ -73,8 +73,8 @@ static ls_value *close_leaves(ls_context *c, ls_value *v, struct leaves *l)
 
 /* ---- sums ---- */
 
-/* What travels in packs: dense, and its mean has its own dtype. */
-static bool packs(const ls_tensor *t, ls_reduce op)
+/* True if a leaf is reduced in a pack: it is dense, and its mean has its own dtype. */
+static bool is_packed(const ls_tensor *t, ls_reduce op)
 {
     return t->values == NULL && (op == LS_SUM || lsi_dtype_is_float((ls_dtype)t->dtype));
 }
@@ -90,7 +90,7 @@ static bool reduce_pack(ls_context *c, ls_reduce op, struct leaves *l, size_t fi
         ls_tensor *t = l->in[i];
         const ls_shape shape = ls_tensor_shape(t);
 
-        if (l->out[i] != NULL || !packs(t, op) || t->dtype != l->in[first]->dtype) {
+        if (l->out[i] != NULL || !is_packed(t, op) || t->dtype != l->in[first]->dtype) {
             continue;
         }
         l->out[i] = lsi_context_tensor(c, (ls_dtype)t->dtype, &shape);
@@ -114,15 +114,20 @@ static int64_t bytes_per_pack(const ls_context *c, const ls_communication_option
     return merged.bytes_per_pack;
 }
 
-/* The bytes of each leaf that travels in a pack; false: its dtype cannot be summed. */
-static bool measure(ls_context *c, ls_reduce op, const struct leaves *l, size_t *bytes)
+/*
+ * The bytes of each leaf that is reduced in a pack, 0 for others; false: a dtype cannot
+ * be summed.
+ */
+static bool measure_packed(ls_context *c, ls_reduce op, const struct leaves *l,
+                           size_t *bytes)
 {
     ls_error e = LS_ERROR_INIT;
 
     for (size_t i = 0; i < l->n; i++) {
         const ls_dtype d = (ls_dtype)l->in[i]->dtype;
 
-        bytes[i] = packs(l->in[i], op) ? (size_t)l->in[i]->count * ls_dtype_size(d) : 0;
+        bytes[i] =
+            is_packed(l->in[i], op) ? (size_t)l->in[i]->count * ls_dtype_size(d) : 0;
         if (lsi_reduce_check(op, d, &e) != LS_OK) {
             (void)lsi_context_error(c, &e);
             return false;
@@ -132,8 +137,8 @@ static bool measure(ls_context *c, ls_reduce op, const struct leaves *l, size_t 
 }
 
 /*
- * What travels in packs, pack by pack, then the others, each on its own. The first pack
- * is the end of the list, the next one what stands before it, and so on.
+ * Reduces the leaves of packs, pack by pack, then the other leaves one by one. Packs are
+ * formed from the end of the list to its beginning.
  */
 static void reduce_in_order(ls_context *c, ls_reduce op, struct leaves *l,
                             const size_t *pack, ls_tensor **scratch,
@@ -145,13 +150,13 @@ static void reduce_in_order(ls_context *c, ls_reduce op, struct leaves *l,
             begin--;
         }
         for (size_t i = begin; i < end && !lsi_failed(c); i++) {
-            if (l->out[i] == NULL && packs(l->in[i], op)) {
+            if (l->out[i] == NULL && is_packed(l->in[i], op)) {
                 (void)reduce_pack(c, op, l, i, end, opts, scratch);
             }
         }
     }
     for (size_t i = 0; i < l->n && !lsi_failed(c); i++) {
-        if (!packs(l->in[i], op)) {
+        if (!is_packed(l->in[i], op)) {
             l->out[i] = (ls_all_reduce)(c, op, l->in[i]);
         }
     }
@@ -166,7 +171,7 @@ static void reduce_packed(ls_context *c, ls_reduce op, struct leaves *l,
 
     if (bytes == NULL || scratch == NULL) {
         (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for all_reduce");
-    } else if (measure(c, op, l, bytes)) {
+    } else if (measure_packed(c, op, l, bytes)) {
         size_t *pack = bytes + n;
         const size_t limit = (size_t)bytes_per_pack(c, opts);
 

@@ -1,8 +1,8 @@
-/* CentralStorageStrategy: one copy of every variable, many replicas. */
+/* CentralStorageStrategy: one copy of every variable, used by several replicas. */
 #include "strategy/device_list.h"
 #include "variable/variable.h"
 
-/* One replica has the variable as it is; several write it in turn. */
+/* With one replica the variable is plain; several replicas write it one at a time. */
 static ls_status create_variable(ls_strategy *s, const ls_tensor *value,
                                  const ls_variable_options *opts, ls_variable **out,
                                  ls_error *err)

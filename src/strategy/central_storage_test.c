@@ -1,4 +1,4 @@
-/* Central storage: one copy of a variable for all replicas. */
+/* Tests of central storage: one copy of a variable for all replicas. */
 #include "replica/replica_test.h"
 
 struct write {
@@ -6,7 +6,7 @@ struct write {
     ls_assign_op op;
 };
 
-/* Three replicas. */
+/* A strategy of three replicas. */
 struct central {
     ls_runtime *rt;
     ls_strategy *s;
@@ -62,7 +62,7 @@ static ls_value *assigns_two(ls_context *c, ls_value *args, void *user)
                        ls_variable_assign(c, w->v, w->op, ls_value_adopt(c, two), false));
 }
 
-LST_TEST(a_run_gives_the_result_of_an_assignment_back_as_one_value)
+LST_TEST(a_run_returns_the_result_of_an_assignment_as_one_value)
 {
     static const ls_aggregation kinds[] = {LS_AGGREGATE_MEAN,
                                            LS_AGGREGATE_ONLY_FIRST_REPLICA};
@@ -90,7 +90,7 @@ LST_TEST(a_run_gives_the_result_of_an_assignment_back_as_one_value)
     central_close(&c);
 }
 
-/* Replica 1, or all of them, write a half: the variable holds whole numbers. */
+/* Replica 1, or all of them, write 0.5 to a variable of integers. */
 static ls_value *assigns_a_half(ls_context *c, ls_value *args, void *user)
 {
     const struct write *w = user;
@@ -120,5 +120,5 @@ LST_TEST(a_value_of_another_dtype_is_refused_not_narrowed)
     central_close(&c);
 }
 
-LST_MAIN(LST_CASE(a_run_gives_the_result_of_an_assignment_back_as_one_value),
+LST_MAIN(LST_CASE(a_run_returns_the_result_of_an_assignment_as_one_value),
          LST_CASE(a_value_of_another_dtype_is_refused_not_narrowed))

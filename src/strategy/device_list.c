@@ -1,4 +1,4 @@
-/* The devices a strategy is made for, by their names. */
+/* The devices of a strategy, by their names. */
 #include "strategy/device_list.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 enum { NAME = 256 };
 
-/* What a canonical name says of job and task: "/job:worker/replica:0/task:1". */
+/* The length of the job and task in a canonical name: "/job:worker/replica:0/task:1". */
 static size_t task_length(const char *canonical)
 {
     const char *device = strstr(canonical, "/device:");
@@ -19,7 +19,7 @@ static bool is_local(const char *canonical)
     return strncmp(canonical, "/job:localhost/", strlen("/job:localhost/")) == 0;
 }
 
-/* Copies the next name of the list without spaces around it; NULL: there is no more. */
+/* Copies the next name of the list without spaces around it; NULL: no more names. */
 static const char *next_name(const char *list, char *name)
 {
     size_t n;
@@ -38,7 +38,9 @@ static const char *next_name(const char *list, char *name)
     return list + n;
 }
 
-/* All names are of one task, or of localhost; `first` is the first one's canonical name.
+/*
+ * Checks that all names are of one task, or of localhost; `first` is the canonical name
+ * of the first.
  */
 static ls_status check_task(const char *first, const char *canonical, ls_error *err)
 {
@@ -75,7 +77,7 @@ static ls_status parse_names(ls_runtime *rt, const char *names, ls_device **devi
     char name[NAME], first[NAME] = "", canonical[NAME];
     ls_status st = LS_OK;
 
-    /* First all names, then the devices: a wrong mixture is the better message. */
+    /* Parses all names before it finds devices: a mixture of tasks is reported first. */
     for (const char *at = names; st == LS_OK && (at = next_name(at, name)) != NULL;) {
         st = lsi_device_canonical(name, NULL, canonical, sizeof canonical, err);
         if (st == LS_OK && first[0] == '\0') {

@@ -5,7 +5,7 @@
 
 /*
  * Devices by name, separated by commas; NULL or "": all of the runtime, or the first
- * `count` if that is not 0. The list is the caller's to lsi_free().
+ * `count` if that is not 0. The caller frees the list by lsi_free().
  */
 ls_status lsi_devices_parse(ls_runtime *rt, const char *names, int count,
                             ls_device ***out, int *n, ls_error *err);

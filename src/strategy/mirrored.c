@@ -1,4 +1,4 @@
-/* MirroredStrategy: a copy of every variable on each device, one replica a device. */
+/* MirroredStrategy: a copy of every variable on each device, one replica per device. */
 #include "strategy/device_list.h"
 #include "variable/variable.h"
 
@@ -32,7 +32,7 @@ static ls_status check_variable(const ls_tensor *value, const ls_variable_option
     return LS_OK;
 }
 
-/* The devices of the colocated variable's copies; NULL: none is, or out of memory. */
+/* The devices of the colocated variable's copies; NULL: there is none, or no memory. */
 static ls_device **colocated_devices(int *n)
 {
     const ls_variable *v = lsi_variable_colocated();

@@ -1,4 +1,4 @@
-/* OneDeviceStrategy: everything on one device, nothing wrapped. */
+/* OneDeviceStrategy: everything on one device; values are not wrapped. */
 #include "strategy/device_list.h"
 #include "variable/variable.h"
 

@@ -1,4 +1,4 @@
-/* TPUStrategy: its name is known, the device is not there. */
+/* TPUStrategy: its constructor fails, as there is no such device. */
 #include "replica/strategy.h"
 
 ls_status ls_tpu_create(const char *address, const ls_strategy_options *opts,

@@ -1,6 +1,7 @@
 /*
- * Variables of central storage: one component that all replicas use. Replicas write it
- * in turn; what they assign together is aggregated and written once.
+ * The kind of variables of central storage: one component that all replicas use. Replicas
+ * write it one at a time, under a lock; values that all replicas assign together are
+ * aggregated and written once.
  */
 #include "variable/variable.h"
 
@@ -35,14 +36,14 @@ static ls_tensor *read_aggregating(ls_context *c, ls_variable *v, bool operand)
     return lsi_variable_note(c, v, t);
 }
 
-/* Central storage: the one copy is written once, by replica 0, while the others wait. */
+/* Replica 0 writes the component once, while the others wait; all get the same result. */
 static ls_tensor *assign_once(ls_context *c, ls_variable *v, ls_assign_op op,
                               ls_tensor *t)
 {
     ls_tensor *out = NULL;
     lsi_meeting m;
 
-    if (t->dtype != (uint8_t)v->dtype) { // the mean of integers is not one
+    if (t->dtype != (uint8_t)v->dtype) { // the mean of integers has another dtype
         t = (ls_cast)(c, t, v->dtype);
     }
     if (lsi_replica_of(c)->index == 0) {
@@ -51,9 +52,10 @@ static ls_tensor *assign_once(ls_context *c, ls_variable *v, ls_assign_op op,
         lsi_mutex_unlock(&v->lock);
     }
     if (lsi_meeting_open(c, lsi_assign_names[op], 0, out, LSI_UNTIL_CLOSE, &m)) {
-        out = lsi_context_alias(c, lsi_meeting_peer(&m, 0)); // one value on all replicas
+        // the same tensor on all replicas
+        out = lsi_context_alias(c, lsi_meeting_peer(&m, 0));
     }
-    lsi_meeting_close(&m); // only then may a replica write it again
+    lsi_meeting_close(&m); // until then no replica may write the variable again
     return lsi_failed(c) ? NULL : out;
 }
 

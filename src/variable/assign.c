@@ -1,4 +1,4 @@
-/* Assigning to variables: the calls, and what can be assigned. */
+/* The assignment functions, checks of their arguments, and literals as tensors. */
 #include "variable/variable.h"
 
 const char *const lsi_assign_names[] = {"assign", "assign_add", "assign_sub"};
@@ -12,7 +12,7 @@ ls_tensor *lsi_assign_refused(ls_context *c, ls_status code, ls_kind kind, const
     return lsi_context_error(c, &e);
 }
 
-/* Whole numbers that `dtype` holds: [low, high]. */
+/* The range of integers that `dtype` can hold: [low, high]. */
 static bool holds(ls_dtype dtype, int64_t i)
 {
     switch (dtype) {
@@ -46,7 +46,7 @@ static ls_tensor *integer_like(ls_context *c, const ls_variable *v, const char *
                             ls_dtype_name(v->dtype), (long long)i);
         return lsi_context_error(c, &e);
     }
-    if (v->dtype == LS_I64 || v->dtype == LS_U64) { // these keep all of their digits
+    if (v->dtype == LS_I64 || v->dtype == LS_U64) { // hold all digits of a literal
         return (ls_constant)(c, v->dtype, LS_SCALAR, &i);
     }
     return lsi_scalar(c, v->dtype, (double)i);
@@ -132,11 +132,11 @@ ls_tensor *lsi_assign_no_aggregation(ls_context *c, const ls_variable *v, ls_ass
 {
     return lsi_assign_refused(c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, lsi_assign_names[op],
                               v,
-                              "has no aggregation: say what becomes of several replicas' "
-                              "writes (SUM, MEAN, ONLY_FIRST_REPLICA)");
+                              "has no aggregation: set how the writes of replicas are "
+                              "combined (SUM, MEAN, ONLY_FIRST_REPLICA)");
 }
 
-/* ---- the calls ---- */
+/* ---- the functions ---- */
 
 static ls_tensor *assign_source(ls_context *c, ls_variable *v, ls_assign_op op,
                                 const lsi_source *s, bool no_read)
@@ -156,7 +156,7 @@ static ls_tensor *assign_source(ls_context *c, ls_variable *v, ls_assign_op op,
     if (e.code != LS_OK) {
         return lsi_context_error(c, &e);
     }
-    if (here == v || lsi_update_id() >= 0) { // a plain one, or one component at a time
+    if (here == v || lsi_update_id() >= 0) { // plain, or a component
         const int id = lsi_update_id();
 
         return lsi_variable_put(c, here, op,

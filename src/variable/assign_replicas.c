@@ -1,6 +1,6 @@
 /*
- * Assignments that all replicas make together: what each of them writes is combined into
- * one value by the variable's aggregation.
+ * Assignments that all replicas make together: the values of the replicas are combined
+ * into one by the variable's aggregation.
  */
 #include "variable/variable.h"
 
@@ -10,11 +10,11 @@ typedef enum offer_kind { OFFER_TENSOR, OFFER_LITERAL, OFFER_MIRRORED } offer_ki
 struct offer {
     offer_kind kind;
     const ls_variable *variable;
-    ls_tensor *tensor; /* the one it stands for: the same on all: one object */
+    ls_tensor *tensor; /* not an alias: one object if all replicas pass it */
     const ls_value *literal;
 };
 
-/* All replicas write the same variable. */
+/* Checks that all replicas write the same variable. */
 static bool write_the_same(ls_context *c, ls_assign_op op, const lsi_meeting *m)
 {
     const struct offer *first = lsi_meeting_peer(m, 0);
@@ -25,7 +25,7 @@ static bool write_the_same(ls_context *c, ls_assign_op op, const lsi_meeting *m)
         if (first->variable != other->variable) {
             (void)ls_context_fail(c, LS_INVALID_ARGUMENT,
                                   "%s: replica 0 writes '%s', replica %d '%s'; every "
-                                  "replica makes the same calls in the same order",
+                                  "replica must make the same calls in the same order",
                                   lsi_assign_names[op], first->variable->name, r,
                                   other->variable->name);
             return false;
@@ -63,7 +63,7 @@ static bool all_zero(const ls_tensor *t)
     return true;
 }
 
-/* One value on all replicas: used as it is, but it cannot be summed. */
+/* All replicas pass the same value: it is used without a reduction; a sum is an error. */
 static ls_tensor *use_same(ls_context *c, const ls_variable *v, ls_assign_op op,
                            ls_tensor *t, bool mirrored)
 {
@@ -73,15 +73,15 @@ static ls_tensor *use_same(ls_context *c, const ls_variable *v, ls_assign_op op,
     if (mirrored) {
         return lsi_assign_refused(
             c, LS_INVALID_ARGUMENT, LS_KIND_ASSERT, lsi_assign_names[op], v,
-            "sums what replicas write; a Mirrored value is one value already");
+            "sums the values of replicas; a Mirrored value is one value already");
     }
     if (t->values == NULL && all_zero(t)) {
         return t;
     }
     return lsi_assign_refused(
         c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, lsi_assign_names[op], v,
-        "sums what replicas write, and all of them write one and the same value; "
-        "give each its own, or use MEAN");
+        "sums the values of replicas, and all of them write the same value; "
+        "write a different one on each, or use MEAN");
 }
 
 static ls_tensor *reduce_written(ls_context *c, const ls_variable *v, ls_tensor *t)
@@ -100,7 +100,7 @@ static void release_literal(void *v)
     ls_value_release(v);
 }
 
-/* What this replica writes, kept for the others; NULL: the context has failed. */
+/* What this replica writes, kept until the run ends; NULL: the context has failed. */
 static struct offer *make_offer(ls_context *c, const ls_variable *v, const lsi_source *s,
                                 ls_tensor *t)
 {
@@ -113,7 +113,7 @@ static struct offer *make_offer(ls_context *c, const ls_variable *v, const lsi_s
     mine->variable = v;
     mine->kind = OFFER_TENSOR;
     if (whole && lsi_value_is_literal(s->value)) {
-        ls_value *literal = ls_value_retain((ls_value *)s->value); // NOLINT: kept only
+        ls_value *literal = ls_value_retain((ls_value *)s->value); // NOLINT: retained
 
         mine->kind = OFFER_LITERAL;
         mine->literal = literal;
@@ -126,9 +126,9 @@ static struct offer *make_offer(ls_context *c, const ls_variable *v, const lsi_s
     return lsi_meeting_keep(c, mine->tensor) ? mine : NULL;
 }
 
-/* One value of what the replicas offer; `mine` is what this replica writes. */
-static ls_tensor *settle(ls_context *c, ls_variable *v, ls_assign_op op,
-                         const lsi_meeting *m, ls_tensor *mine)
+/* Combines the values of all replicas; `mine` is that of this replica. */
+static ls_tensor *combine_offers(ls_context *c, ls_variable *v, ls_assign_op op,
+                                 const lsi_meeting *m, ls_tensor *mine)
 {
     const struct offer *first = lsi_meeting_peer(m, 0);
 
@@ -150,7 +150,7 @@ ls_tensor *lsi_assign_aggregate(ls_context *c, ls_variable *v, ls_assign_op op,
     struct offer *mine = NULL;
     lsi_meeting m;
 
-    // One component for all is given the mean in its own dtype, which would hide another.
+    // A single component gets the mean cast to its dtype, which would hide a wrong dtype.
     if (v->ops->per_replica || lsi_variable_takes(c, v, op, t)) {
         mine = make_offer(c, v, s, t);
     }
@@ -160,7 +160,7 @@ ls_tensor *lsi_assign_aggregate(ls_context *c, ls_variable *v, ls_assign_op op,
     if (lsi_meeting_open(c, lsi_assign_names[op], (uint64_t)v->aggregation, mine,
                          LSI_UNTIL_RUN_ENDS, &m) &&
         write_the_same(c, op, &m)) {
-        t = settle(c, v, op, &m, t);
+        t = combine_offers(c, v, op, &m, t);
     }
     lsi_meeting_close(&m);
     return lsi_failed(c) ? NULL : t;

@@ -1,4 +1,4 @@
-/* Copying a variable with all of its components. */
+/* ls_variable_clone(): a copy of a variable with all of its components. */
 #include "variable/variable.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ static ls_status copy_elements(ls_variable *to, const ls_variable *from, ls_erro
     lsi_write w;
     ls_status st = LS_OK;
 
-    if (from->dtype == LS_STRING) { // never written: one buffer serves both
+    if (from->dtype == LS_STRING) { // their buffer is never written: both share it
         lsi_buffer_release(to->buffer);
         to->buffer = lsi_buffer_retain(from->buffer);
         return LS_OK;

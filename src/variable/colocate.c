@@ -1,4 +1,4 @@
-/* Colocation: variables created in its scope live on the devices of another variable. */
+/* Colocation scopes: variables created in one are on the devices of another variable. */
 #include "variable/variable.h"
 
 ls_status ls_colocate_enter(ls_strategy *s, ls_variable *v, ls_error *err)

@@ -1,13 +1,13 @@
 /*
- * Creating variables: creators first, the strategy last; one copy, or a copy on each of
- * several devices.
+ * Creating variables: creators are called first, the strategy last; a variable has one
+ * copy, or one on each of several devices.
  */
 #include "variable/variable.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* A variable without elements or components; NULL: err says why. */
+/* A variable without elements or components; NULL: failed, see err. */
 ls_variable *lsi_variable_new(const lsi_variable_ops *ops, const ls_tensor *value,
                               const ls_variable_options *opts, const char *name,
                               ls_device *device, ls_error *err)
@@ -40,8 +40,8 @@ ls_variable *lsi_variable_new(const lsi_variable_ops *ops, const ls_tensor *valu
 /* ---- creators first, the strategy last ---- */
 
 struct ls_creator_next {
-    struct lsi_scope *creator; // NULL: the strategy's turn
-    lsi_copy_maker make;       // a copy, not a variable: who makes it at the end
+    struct lsi_scope *creator; // NULL: the strategy creates the variable
+    lsi_copy_maker make;       // not NULL: creates one copy, in place of the strategy
     void *arg;
 };
 
@@ -121,7 +121,7 @@ ls_status ls_variable_create(const ls_tensor *value, const ls_variable_options *
 
 /* ---- one copy ---- */
 
-/* The device of a variable with one copy: asked for, of the scope, of the strategy. */
+/* The device of a variable with one copy: from options, a scope or the strategy. */
 static ls_device *device_for(const ls_strategy *s, const ls_tensor *value,
                              const ls_variable_options *opts)
 {
@@ -162,7 +162,7 @@ ls_status lsi_create_plain(ls_strategy *s, const ls_tensor *value,
 
 /* ---- a copy on each device ---- */
 
-/* "name", "name/replica_1", ...: yours to lsi_free(). */
+/* "name", "name/replica_1", ...; the caller frees it by lsi_free(). */
 static char *copy_name(const char *name, int i)
 {
     const size_t room = strlen(name) + 32;
@@ -176,10 +176,10 @@ static char *copy_name(const char *name, int i)
     return text;
 }
 
-/* A copy that creators outside of the strategy's scope may have a say in. */
+/* The argument of make_copy(): the device, and the first copy. */
 struct copy {
     ls_device *device;
-    const ls_variable *first; /* NULL: this is it */
+    const ls_variable *first; /* NULL: this is the first */
 };
 
 static ls_status make_copy(void *arg, const ls_tensor *value,
@@ -194,7 +194,7 @@ static ls_status make_copy(void *arg, const ls_tensor *value,
                               err);
 }
 
-/* A creator may hand out what it likes; a copy is a variable like the first. */
+/* A creator may return any variable; checks that it is plain and like the first copy. */
 static ls_status check_copy(const ls_variable *copy, const struct copy *k, ls_error *err)
 {
     const bool plain = copy->components == 0 && copy->container == NULL &&
@@ -211,7 +211,7 @@ static ls_status check_copy(const ls_variable *copy, const struct copy *k, ls_er
                          copy->name);
 }
 
-/* Copy i, named and placed; the others begin with what the first was given. */
+/* Adds copy i with its name and device; later copies get the value of the first. */
 static ls_status add_copy(ls_variable *v, int i, ls_device *device,
                           const ls_tensor *value, const ls_variable_options *opts,
                           ls_error *err)
@@ -258,7 +258,7 @@ static ls_status add_copies(ls_variable *v, ls_device *const *devices,
     for (int i = 0; i < v->components && st == LS_OK; i++) {
         st = add_copy(v, i, devices[i], value, opts, err);
     }
-    if (st == LS_OK) { // a creator may have changed what it begins with
+    if (st == LS_OK) { // a creator may have changed the initial value
         v->dtype = v->component[0]->dtype;
         v->shape = v->component[0]->shape;
         v->count = v->component[0]->count;
@@ -318,7 +318,7 @@ ls_status lsi_check_aggregation(const ls_variable_options *opts, ls_error *err)
 {
     if ((unsigned)opts->aggregation > LS_AGGREGATE_ONLY_FIRST_REPLICA) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "variable '%s': %d is no aggregation", opts->name,
+                             "variable '%s': %d is not an aggregation", opts->name,
                              (int)opts->aggregation);
     }
     return LS_OK;

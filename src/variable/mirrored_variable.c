@@ -1,7 +1,7 @@
 /*
- * Variables with a component per device that are kept equal: whatever writes one, writes
- * all of them. In replicas each component is written by its own replica, with what the
- * aggregation makes of the values of all replicas.
+ * The kind of variables with a component per device that are kept equal: every write goes
+ * to all components. In replicas each replica writes its own component, with the values
+ * of all replicas combined by the aggregation.
  */
 #include "variable/variable.h"
 
@@ -15,7 +15,7 @@ static ls_tensor *value_of_first(ls_context *c, ls_variable *v)
     return lsi_variable_peek(c, v->component[0]);
 }
 
-/* As an operand it is one value, under any strategy. */
+/* As an operand the value is the same under any strategy. */
 static ls_tensor *read_mirrored(ls_context *c, ls_variable *v, bool operand)
 {
     ls_error e = LS_ERROR_INIT;
@@ -34,8 +34,8 @@ static bool assign_mirrored(ls_context *c, ls_variable *v, ls_assign_op op,
     if (lsi_source_is_per_replica(s) && v->aggregation != LS_AGGREGATE_NONE) {
         (void)lsi_assign_refused(
             c, LS_INVALID_ARGUMENT, LS_KIND_TYPE, lsi_assign_names[op], v,
-            "is kept equal on all replicas and cannot be given a PerReplica value; "
-            "reduce it first");
+            "is kept equal on all replicas and cannot be assigned a PerReplica "
+            "value; reduce it first");
         return false;
     }
     return lsi_assign_all(c, v, op, s);
@@ -90,7 +90,7 @@ static ls_tensor *scatter_mirrored(ls_context *c, ls_variable *v, ls_scatter_op 
         v->aggregation == LS_AGGREGATE_NONE) {
         return lsi_scatter_plain(c, here, op, indices, updates, read);
     }
-    c = now->context; // whatever context the call was given: this is the replica
+    c = now->context; // `c` may be another context: use the replica's
     if (lsi_replica_peers(c) > 1 &&
         !lsi_scatter_gather_rows(c, v, op, &indices, &updates)) {
         return NULL;

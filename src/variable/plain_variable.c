@@ -1,4 +1,7 @@
-/* Plain variables: one copy of the elements, shared with tensors until it is written. */
+/*
+ * The kind of plain variables: one copy of the elements, which shares its buffer with
+ * tensors until it is written.
+ */
 #include "variable/variable.h"
 
 #include <string.h>
@@ -9,8 +12,8 @@ static size_t bytes_of(const ls_variable *v)
 }
 
 /*
- * The elements of `value` in memory of the device; NULL: err says why. Strings are
- * elements that point at bytes: both stand in one buffer, which is never written again.
+ * Copies the elements of `value` to a new buffer; NULL: failed, see err. Strings are
+ * elements that point at bytes: one buffer holds both, and is never written again.
  */
 static lsi_buffer *copy_elements(const ls_tensor *value, ls_device *device, ls_error *err)
 {
@@ -58,14 +61,14 @@ ls_status lsi_variable_plain(const ls_tensor *value, const ls_variable_options *
     return LS_OK;
 }
 
-/* ---- its elements ---- */
+/* ---- the elements ---- */
 
 ls_status lsi_variable_write(ls_variable *v, lsi_write *w, ls_error *err)
 {
     w->from = v->buffer->data;
     w->to = v->buffer->data;
     w->fresh = NULL;
-    if (atomic_load(&v->buffer->refs) > 1) { // somebody still reads the present value
+    if (atomic_load(&v->buffer->refs) > 1) { // tensors still share the buffer
         w->fresh = lsi_buffer_new(v->device, bytes_of(v));
         if (w->fresh == NULL) {
             return lsi_fail_memory(err, v->name, bytes_of(v));
@@ -94,7 +97,7 @@ ls_tensor *lsi_variable_peek(ls_context *c, ls_variable *v)
     return t;
 }
 
-/* Makes `t`, a new value computed in this step, the variable's. */
+/* Sets the variable to `t`, a new value computed in this step. */
 static ls_tensor *take_value(ls_context *c, ls_variable *v, ls_tensor *t)
 {
     ls_error e = LS_ERROR_INIT;
@@ -104,7 +107,7 @@ static ls_tensor *take_value(ls_context *c, ls_variable *v, ls_tensor *t)
     if (t == NULL) {
         return NULL;
     }
-    if (v->dtype == LS_STRING) { // whatever they point at: it may be anybody's
+    if (v->dtype == LS_STRING) { // copies the bytes, too: another buffer may own them
         lsi_buffer *copy = copy_elements(t, v->device, &e);
 
         if (copy == NULL) {
@@ -115,7 +118,7 @@ static ls_tensor *take_value(ls_context *c, ls_variable *v, ls_tensor *t)
         return lsi_variable_peek(c, v);
     }
     if (t->buffer != NULL && t->buffer->pooled && t->data == t->buffer->data &&
-        t->buffer->device == v->device) { // elements never change: they can be shared
+        t->buffer->device == v->device) { // tensors are never written: share it
         lsi_buffer *old = v->buffer;
 
         v->buffer = lsi_buffer_retain(t->buffer);
@@ -169,7 +172,7 @@ ls_tensor *lsi_variable_put(ls_context *c, ls_variable *v, ls_assign_op op, ls_t
     if (!lsi_variable_takes(c, v, op, t)) {
         return NULL;
     }
-    c->recording = 0; // an assignment is no part of a gradient
+    c->recording = 0; // an assignment is not recorded by tapes
     if (op != LS_ASSIGN) {
         ls_tensor *now = lsi_variable_peek(c, v);
 
@@ -182,7 +185,7 @@ ls_tensor *lsi_variable_put(ls_context *c, ls_variable *v, ls_assign_op op, ls_t
 
 /* ---- the kind ---- */
 
-static ls_variable *itself(ls_variable *v, const char *what, ls_error *err)
+static ls_variable *here_plain(ls_variable *v, const char *what, ls_error *err)
 {
     (void)what;
     (void)err;
@@ -214,7 +217,7 @@ static ls_status create_like(ls_variable *like, const ls_tensor *value,
 }
 
 const lsi_variable_ops lsi_plain_variable = {
-    .here = itself,
+    .here = here_plain,
     .read = read_plain,
     .value = lsi_variable_peek,
     .gather = lsi_variable_gather_rows,

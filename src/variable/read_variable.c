@@ -66,12 +66,12 @@ ls_tensor *(ls_variable_as_tensor)(ls_context *c, ls_variable *v)
 }
 
 /*
- * The tape needs the shape of the variable alone, so nothing holds the value once the
- * rows are copied: whoever updates them in this step can do it in place.
+ * The tape needs the shape of the variable only. So the value is released once the rows
+ * are copied, and an update of them in this step can be done in place.
  */
 ls_tensor *lsi_variable_gather_rows(ls_context *c, ls_variable *v, ls_tensor *indices)
 {
-    ls_tensor *whole = v->ops->read(c, v, false); // no other tensor refers to this view
+    ls_tensor *whole = v->ops->read(c, v, false); // the only reference to this view
     ls_tensor *rows = whole != NULL ? (ls_gather)(c, whole, indices, 0) : NULL;
 
     if (whole != NULL && whole->buffer != NULL) {
@@ -89,9 +89,10 @@ ls_tensor *(ls_variable_gather)(ls_context *c, ls_variable *v, ls_tensor *indice
 
 /* ---- outside of any step ---- */
 
-/* A context for one call; the step's failure is the call's. */
-static ls_status in_context(ls_variable *v, ls_tensor *(*fn)(ls_context *, ls_variable *),
-                            ls_tensor **out, ls_error *err)
+/* Calls `fn` in a context of its own; returns the failure of its step. */
+static ls_status call_in_context(ls_variable *v,
+                                 ls_tensor *(*fn)(ls_context *, ls_variable *),
+                                 ls_tensor **out, ls_error *err)
 {
     ls_context *c = NULL;
     ls_status st = ls_context_open(v->device, NULL, &c, err);
@@ -119,7 +120,7 @@ ls_status ls_variable_value(ls_variable *v, ls_tensor **out, ls_error *err)
                         v == NULL ? "the variable" : "out");
     }
     if (v->components > 0) {
-        return in_context(v, (ls_read), out, err);
+        return call_in_context(v, (ls_read), out, err);
     }
     t = lsi_tensor_over(v->buffer, v->dtype, &v->shape);
     if (t == NULL) {
@@ -135,5 +136,5 @@ ls_status ls_variable_save(ls_variable *v, ls_tensor **out, ls_error *err)
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "save: %s is NULL",
                         v == NULL ? "the variable" : "out");
     }
-    return in_context(v, v->ops->save, out, err);
+    return call_in_context(v, v->ops->save, out, err);
 }

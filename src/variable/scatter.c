@@ -1,4 +1,4 @@
-/* Changing some rows of a variable. */
+/* Scatter operations: changing some rows of a variable. */
 #include "variable/variable.h"
 
 static bool known_op(ls_scatter_op op)
@@ -7,8 +7,9 @@ static bool known_op(ls_scatter_op op)
 }
 
 /*
- * One row of elements T; sums are computed in U. Integers wrap around as in TensorFlow,
- * so they are added as unsigned numbers; dividing by -1 is negating, which wraps too.
+ * Changes one row of elements T; sums are computed in U. Integers wrap around as in
+ * TensorFlow, so they are added as unsigned numbers; dividing by -1 is negating, which
+ * wraps too.
  */
 /* clang-format off */
 #define DEFINE_ROW(name, T, U, DIVIDE)                                                   \
@@ -51,11 +52,11 @@ static void change_row(ls_dtype dtype, ls_scatter_op op, void *to, int64_t row,
         row_i64(op, (int64_t *)to + row * width, from, width);
         break;
     default:
-        break; // refused by the front door
+        break; // rejected by the public function
     }
 }
 
-static bool supported(ls_dtype d)
+static bool scatter_supports(ls_dtype d)
 {
     return d == LS_F32 || d == LS_F64 || d == LS_I32 || d == LS_I64;
 }
@@ -71,7 +72,8 @@ static bool divides_by_zero(const ls_tensor *updates)
 }
 
 /* updates are [indices..., rest of the variable's shape]. */
-static bool fits(const ls_variable *v, const ls_tensor *indices, const ls_tensor *updates)
+static bool shapes_fit(const ls_variable *v, const ls_tensor *indices,
+                       const ls_tensor *updates)
 {
     if (updates->dtype != v->dtype ||
         updates->ndim != indices->ndim + v->shape.ndim - 1) {
@@ -96,14 +98,14 @@ static ls_tensor *check_rows(ls_context *c, const ls_variable *v, ls_scatter_op 
         return ls_context_fail(c, LS_INVALID_ARGUMENT, "scatter: %d is no operation",
                                (int)op);
     }
-    if (!supported(v->dtype)) {
+    if (!scatter_supports(v->dtype)) {
         return ls_context_fail(c, LS_UNIMPLEMENTED,
                                "scatter: not for %s; float32, float64, int32 and int64 "
                                "variables have it",
                                ls_dtype_name(v->dtype));
     }
     if ((indices->dtype != LS_I32 && indices->dtype != LS_I64) || v->shape.ndim < 1 ||
-        !fits(v, indices, updates)) {
+        !shapes_fit(v, indices, updates)) {
         return ls_context_fail(
             c, LS_INVALID_ARGUMENT,
             "scatter: '%s' is %s %s; indices %s need updates of the indices' shape and "
@@ -185,7 +187,7 @@ static ls_tensor *scatter_rows(ls_context *c, ls_variable *v, ls_scatter_op op,
         return ls_context_fail(c, LS_INVALID_ARGUMENT, "scatter: an argument is NULL");
     }
     recording = c->recording;
-    c->recording = 0; // an assignment is no part of a gradient
+    c->recording = 0; // an assignment is not recorded by tapes
     indices = lsi_dense(c, indices);
     updates = lsi_dense(c, updates);
     t = lsi_failed(c) ? NULL : v->ops->scatter(c, v, op, indices, updates, read);

@@ -1,4 +1,4 @@
-/* The rows that all replicas of a run scatter into one variable. */
+/* Combining the rows that all replicas of a run scatter into one variable. */
 #include "variable/variable.h"
 
 /* What a replica shows to the others. */
@@ -9,7 +9,7 @@ struct rows {
     ls_tensor *updates;
 };
 
-/* All change the same variable in the same way. */
+/* Checks that all replicas change the same variable by the same operation. */
 static bool change_the_same(ls_context *c, const lsi_meeting *m)
 {
     const struct rows *first = lsi_meeting_peer(m, 0);
@@ -20,8 +20,8 @@ static bool change_the_same(ls_context *c, const lsi_meeting *m)
         if (other->variable != first->variable || other->op != first->op) {
             (void)ls_context_fail(c, LS_INVALID_ARGUMENT,
                                   "scatter: replica 0 changes '%s' by operation %d, "
-                                  "replica %d '%s' by %d; every replica makes the same "
-                                  "calls in the same order",
+                                  "replica %d '%s' by %d; every replica must make the "
+                                  "same calls in the same order",
                                   first->variable->name, (int)first->op, r,
                                   other->variable->name, (int)other->op);
             return false;
@@ -30,7 +30,7 @@ static bool change_the_same(ls_context *c, const lsi_meeting *m)
     return true;
 }
 
-/* The rows of all replicas after each other, whatever the shapes of their indices. */
+/* Concatenates the rows of all replicas, whatever the shapes of their indices. */
 static bool join_rows(ls_context *c, const ls_variable *v, const lsi_meeting *m,
                       ls_tensor **indices, ls_tensor **updates)
 {
@@ -64,7 +64,7 @@ static bool join_rows(ls_context *c, const ls_variable *v, const lsi_meeting *m,
     return true;
 }
 
-/* The rows of all replicas, or replica 0's alone, as the aggregation has it. */
+/* The rows of all replicas or those of replica 0, depending on the aggregation. */
 static bool combine_rows(ls_context *c, const ls_variable *v, const lsi_meeting *m,
                          ls_tensor **indices, ls_tensor **updates)
 {
@@ -91,7 +91,8 @@ bool lsi_scatter_gather_rows(ls_context *c, const ls_variable *v, ls_scatter_op 
     lsi_meeting m;
     bool ok;
 
-    lsi_scatter_check(c, v, op, *indices, *updates); // the other replicas rely on it
+    // the other replicas read them unchecked
+    lsi_scatter_check(c, v, op, *indices, *updates);
     mine = lsi_failed(c) ? NULL : lsi_meeting_room(c, sizeof *mine);
     if (mine == NULL || !lsi_meeting_keep(c, *indices) ||
         !lsi_meeting_keep(c, *updates)) {

@@ -32,7 +32,7 @@ ls_status ls_synchronization_from_name(const char *name, ls_synchronization *out
 
 ls_status ls_aggregation_from_name(const char *name, ls_aggregation *out, ls_error *err)
 {
-    if (name != NULL && strcmp(name, "ONLY_FIRST_TOWER") == 0) { // compat.v1's word
+    if (name != NULL && strcmp(name, "ONLY_FIRST_TOWER") == 0) { // the name in compat.v1
         *out = LS_AGGREGATE_ONLY_FIRST_REPLICA;
         return LS_OK;
     }

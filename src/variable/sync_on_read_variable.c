@@ -1,10 +1,10 @@
 /*
- * Variables with a component per replica that each replica writes alone. Outside of
- * replicas the value is what the aggregation makes of all components.
+ * The kind of variables with a component per replica that each replica writes alone.
+ * Outside of replicas the value is all components, combined by the aggregation.
  */
 #include "variable/variable.h"
 
-/* Bools and strings can be kept in copies, but have no sum. */
+/* Bools and strings may have several components, but cannot be summed. */
 static bool can_combine(ls_context *c, const ls_variable *v)
 {
     ls_error e = LS_ERROR_INIT;
@@ -21,7 +21,7 @@ static bool can_combine(ls_context *c, const ls_variable *v)
     return false;
 }
 
-/* Sum or mean of the copies, in the order of the tree. */
+/* The sum or mean of the components, in the order of the tree. */
 static ls_tensor *combine_components(ls_context *c, ls_variable *v)
 {
     enum { FEW = 16 };
@@ -66,12 +66,12 @@ static ls_tensor *value_on_read(ls_context *c, ls_variable *v)
     }
     (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                         "read: '%s' is ON_READ without an aggregation: outside of "
-                        "replicas its copies are no one value; read a component",
+                        "replicas its copies are not one value; read a component",
                         v->name);
     return lsi_context_error(c, &e);
 }
 
-/* Inside of sync_on_read: the sum or mean over replicas. */
+/* Between ls_sync_on_read_enter() and _exit(): the sum or mean over replicas. */
 static ls_tensor *read_together(ls_context *c, ls_variable *v, ls_variable *here,
                                 bool operand)
 {
@@ -111,7 +111,7 @@ static ls_tensor *read_on_read(ls_context *c, ls_variable *v, bool operand)
 
 /* ---- writing ---- */
 
-/* x / N, truncated for integers: what each copy of a sum gets. */
+/* x / N, truncated for integers: the part of a sum that each component gets. */
 static ls_tensor *share_of(ls_context *c, const ls_variable *v, ls_tensor *t)
 {
     const uint16_t recording = c->recording;
@@ -130,7 +130,7 @@ static bool assign_on_read(ls_context *c, ls_variable *v, ls_assign_op op,
     if (lsi_source_is_per_replica(s)) {
         (void)lsi_assign_refused(
             c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, lsi_assign_names[op], v,
-            "is ON_READ and cannot be given a PerReplica value outside of "
+            "is ON_READ and cannot be assigned a PerReplica value outside of "
             "replicas; use ls_strategy_update()");
         return false;
     }
@@ -177,7 +177,7 @@ static ls_tensor *scatter_on_read(ls_context *c, ls_variable *v, ls_scatter_op o
                : lsi_scatter_refused(c, v, "is ON_READ: rows of it cannot be changed");
 }
 
-/* A sum is divided among the components again; anything else is given to each. */
+/* Writes a sum divided among the components, any other value to each of them. */
 static void restore_on_read(ls_context *c, ls_variable *v, const lsi_source *s)
 {
     if (v->aggregation == LS_AGGREGATE_SUM) {

@@ -1,4 +1,4 @@
-/* Variables as handles: references, and what a program can ask of one. */
+/* Variable handles: reference counts, and the queries of a program. */
 #include "variable/variable.h"
 
 ls_variable *ls_variable_retain(ls_variable *v)
@@ -16,7 +16,8 @@ void ls_variable_release(ls_variable *v)
     }
     for (int i = 0; i < v->components; i++) {
         if (v->component[i] != NULL) {
-            v->component[i]->container = NULL; // somebody may hold the copy alone
+            // the program may hold a reference to the component alone
+            v->component[i]->container = NULL;
             ls_variable_release(v->component[i]);
         }
     }
@@ -29,7 +30,7 @@ void ls_variable_release(ls_variable *v)
     lsi_free(v);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 const char *ls_variable_name(const ls_variable *v)
 {

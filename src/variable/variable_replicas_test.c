@@ -1,10 +1,13 @@
-/* Variables with copies: every dtype, every aggregation, and replicas that disagree. */
+/*
+ * Tests of variables with several components: every dtype, every aggregation, and
+ * replicas that pass different arguments.
+ */
 #include "replica/replica_test.h"
 #include "variable/variable.h"
 
-enum { REPLICAS = 2, ELEMENTS = 300 }; // more than a tensor carries inside itself
+enum { REPLICAS = 2, ELEMENTS = 300 }; // more than a tensor stores inline
 
-/* A tensor of `ELEMENTS` times x, made outside of any step. */
+/* A tensor of `ELEMENTS` times x, created outside of any step. */
 static ls_tensor *filled(ls_dtype dtype, double x)
 {
     ls_context *c = NULL;
@@ -29,7 +32,7 @@ static ls_status make_in(const mirror *m, const ls_tensor *start,
     return st;
 }
 
-/* All elements of copy `k` are `x`. */
+/* True if all elements of copy `k` are `x`. */
 static bool copy_is(const ls_variable *v, size_t k, double x)
 {
     ls_tensor *t = NULL;
@@ -56,7 +59,7 @@ static ls_value *assign_own(ls_context *c, ls_value *args, void *user)
     return NULL;
 }
 
-/* What the copies of a number hold after assign_own(). */
+/* The expected numbers in the copies after assign_own(). */
 static void check_assigned(const ls_variable *v)
 {
     const bool kept_apart = ls_variable_synchronization(v) == LS_SYNC_ON_READ;
@@ -78,7 +81,7 @@ static void check_assigned(const ls_variable *v)
     }
 }
 
-/* The read outside of replicas, of copies that all hold 1. */
+/* Reads outside of replicas, when all copies hold 1. */
 static void check_read(ls_variable *v, bool sums)
 {
     ls_error e = LS_ERROR_INIT;
@@ -211,7 +214,7 @@ static bool holds_text(const ls_variable *v, const char *first)
     return same;
 }
 
-/* Replica r assigns "r0" or "r1", and lets go of its tensor at once. */
+/* Replica r assigns "r0" or "r1", and releases its tensor at once. */
 static ls_value *assign_text(ls_context *c, ls_value *args, void *user)
 {
     ls_tensor *t = ls_replica_id(c) == 0 ? texts("r0", "") : texts("r1", "");
@@ -253,7 +256,7 @@ LST_TEST(strings_are_kept_in_variables_that_own_them)
     ls_context_close(c);
 }
 
-LST_TEST(strings_are_mirrored_and_added_up_by_nobody)
+LST_TEST(strings_are_mirrored_and_cannot_be_summed)
 {
     mirror m = mirror_of(REPLICAS, false);
 
@@ -300,13 +303,13 @@ LST_TEST(strings_are_mirrored_and_added_up_by_nobody)
 
 /* ---- rows ---- */
 
-/* One scatter, as replica 0 and as replica 1 makes it. */
+/* One scatter, with the arguments of replica 0 and of replica 1. */
 struct scatter {
     ls_variable *v[REPLICAS];
     ls_scatter_op op[REPLICAS];
     ls_shape indices[REPLICAS];
     ls_shape updates[REPLICAS];
-    ls_dtype dtype[REPLICAS]; // of the indices
+    ls_dtype dtype[REPLICAS]; // dtype of the indices
     int64_t rows[REPLICAS][4];
     bool own_context;
     ls_error seen[REPLICAS];
@@ -383,7 +386,7 @@ static void scatters(const mirror *m, ls_variable *v, struct scatter s,
 
     LST_OK(ls_strategy_run(m->s, scatter_own, NULL, &s, NULL, &e));
     check_rows(v, want);
-    for (size_t k = 0; k < REPLICAS; k++) { // back to zero
+    for (size_t k = 0; k < REPLICAS; k++) { // resets it to zero
         ls_tensor *zero = NULL;
 
         LST_OK(ls_tensor_create(NULL, LS_F32, LS_SHAPE(4, 3), NULL, &zero, NULL));
@@ -410,13 +413,13 @@ LST_TEST(rows_of_all_replicas_change_every_copy_whatever_the_shape_of_the_indice
     s.updates[0] = s.updates[1] = LS_SHAPE(3);
     scatters(&m, sum, s, (const double[]){1, 2, 0, 0});
     s = two_rows(sum);
-    s.indices[1] = LS_SHAPE(2, 2); // each replica as it likes
+    s.indices[1] = LS_SHAPE(2, 2); // indices of different shapes
     s.updates[1] = LS_SHAPE(2, 2, 3);
     s.dtype[1] = LS_I32;
     s.rows[1][2] = s.rows[1][3] = 3;
     scatters(&m, sum, s, (const double[]){1, 3, 0, 6});
     s = two_rows(sum);
-    s.indices[0] = LS_SHAPE(0); // nothing on replica 0
+    s.indices[0] = LS_SHAPE(0); // no rows on replica 0
     s.updates[0] = LS_SHAPE(0, 3);
     scatters(&m, sum, s, (const double[]){0, 2, 0, 2});
     ls_variable_release(sum);
@@ -478,7 +481,7 @@ LST_TEST(rows_that_do_not_fit_on_one_replica_are_refused_on_all)
     mirror_end(&m);
 }
 
-/* ---- replicas that disagree, and what they show each other ---- */
+/* ---- replicas that pass different arguments, and the memory they show ---- */
 
 struct writes {
     ls_variable *v[REPLICAS];
@@ -497,7 +500,7 @@ static ls_value *assign_other(ls_context *c, ls_value *args, void *user)
     return NULL;
 }
 
-LST_TEST(replicas_that_assign_to_different_variables_are_told_so)
+LST_TEST(replicas_that_assign_to_different_variables_fail)
 {
     mirror m = mirror_of(REPLICAS, false);
 
@@ -519,7 +522,7 @@ LST_TEST(replicas_that_assign_to_different_variables_are_told_so)
     mirror_end(&m);
 }
 
-/* Overwrites what stood on the stack of the call before. */
+/* Overwrites the stack that the call before used. */
 __attribute__((noinline)) static void scribble(void)
 {
     volatile unsigned char stack[8192];
@@ -540,9 +543,9 @@ static ls_value *assign_literal(ls_context *c, ls_value *args, void *user)
     return NULL;
 }
 
-LST_TEST(what_a_failed_replica_showed_can_still_be_looked_at)
+LST_TEST(memory_that_a_failed_replica_showed_can_still_be_read)
 {
-    mirror m = mirror_of(REPLICAS, true); // replica 0 has gone on when replica 1 looks
+    mirror m = mirror_of(REPLICAS, true); // replica 0 has returned when replica 1 reads
     struct writes w = {{table(&m, LS_SCALAR, LS_AGGREGATE_SUM), NULL},
                        NULL,
                        {LS_ERROR_INIT, LS_ERROR_INIT}};
@@ -550,9 +553,9 @@ LST_TEST(what_a_failed_replica_showed_can_still_be_looked_at)
 
     LST_OK(ls_value_float(1, &w.literal, NULL));
     LST_FAILS(ls_strategy_run(m.s, assign_literal, NULL, &w, NULL, &e),
-              LS_INVALID_ARGUMENT, e, "one and the same value");
-    for (int r = 0; r < REPLICAS; r++) { // each found it by itself
-        LST_CHECK(strstr(w.seen[r].message, "one and the same value") != NULL);
+              LS_INVALID_ARGUMENT, e, "write the same value");
+    for (int r = 0; r < REPLICAS; r++) { // each replica finds the difference
+        LST_CHECK(strstr(w.seen[r].message, "write the same value") != NULL);
         LST_CHECK(w.seen[r].rank < 0);
     }
     ls_value_release(w.literal);
@@ -564,8 +567,8 @@ LST_MAIN(
     LST_CASE(every_dtype_is_read_and_written_by_every_aggregation_or_refused_by_name),
     LST_CASE(rows_of_every_dtype_are_added_without_touching_their_neighbours),
     LST_CASE(strings_are_kept_in_variables_that_own_them),
-    LST_CASE(strings_are_mirrored_and_added_up_by_nobody),
+    LST_CASE(strings_are_mirrored_and_cannot_be_summed),
     LST_CASE(rows_of_all_replicas_change_every_copy_whatever_the_shape_of_the_indices),
     LST_CASE(rows_that_do_not_fit_on_one_replica_are_refused_on_all),
-    LST_CASE(replicas_that_assign_to_different_variables_are_told_so),
-    LST_CASE(what_a_failed_replica_showed_can_still_be_looked_at))
+    LST_CASE(replicas_that_assign_to_different_variables_fail),
+    LST_CASE(memory_that_a_failed_replica_showed_can_still_be_read))

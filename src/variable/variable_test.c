@@ -1,3 +1,4 @@
+/* Tests of plain variables: reading, assigning, rows, literals, failing allocations. */
 #include "lockstep/op.h"
 #include "lockstep/variable.h"
 #include "ls_test.h"
@@ -181,7 +182,7 @@ LST_TEST(scattered_integers_wrap_around)
     ls_context_close(c);
 }
 
-LST_TEST(rows_change_in_place_unless_somebody_holds_the_value)
+LST_TEST(rows_change_in_place_unless_the_value_is_held)
 {
     struct fixture f = setup(300, NULL);
     ls_tensor *i = ls_constant(f.c, LS_I32, LS_SHAPE(1), (int32_t[]){7});
@@ -204,17 +205,17 @@ LST_TEST(rows_change_in_place_unless_somebody_holds_the_value)
     teardown(f);
 }
 
-/* ---- literals: the answers are TensorFlow's, but where a number does not fit ---- */
+/* ---- literals: as in TensorFlow, except where a number does not fit ---- */
 
 enum { TAKEN = -1, SCALAR = 0, TWO = 2 };
 
 static const struct literal_case {
     ls_dtype dtype;
-    int elements; // SCALAR: none of the shape's axes
+    int elements; // SCALAR: a shape without axes
     ls_assign_op op;
-    char kind; // of the literal: int, float, bool or string
+    char kind; // kind of the literal: int, float, bool or string
     double value;
-    int error; // TAKEN, or the kind
+    int error; // TAKEN, or the kind of the error
     double want;
 } literal_cases[] = {
     {LS_I32, SCALAR, LS_ASSIGN, 'f', 3.5, LS_KIND_TYPE, 0},
@@ -267,7 +268,7 @@ static ls_value *literal(char kind, double value)
     return v;
 }
 
-/* All elements 1, where there is such a thing. */
+/* All elements 1, for dtypes that have it. */
 static ls_variable *of_ones(ls_dtype dtype, int elements)
 {
     const int64_t dims[] = {elements};
@@ -351,7 +352,7 @@ LST_TEST(adding_another_shape_is_an_error_of_the_operation)
     teardown(f);
 }
 
-static ls_status create(ls_error *err)
+static ls_status create_plain(ls_error *err)
 {
     ls_variable *v = NULL;
     ls_tensor *t = NULL;
@@ -367,7 +368,7 @@ static ls_status create(ls_error *err)
 
 LST_TEST(creating_survives_every_failing_allocation)
 {
-    lst_every_allocation(create);
+    lst_every_allocation(create_plain);
 }
 
 LST_MAIN(LST_CASE(a_tensor_that_was_read_keeps_its_value),
@@ -378,7 +379,7 @@ LST_MAIN(LST_CASE(a_tensor_that_was_read_keeps_its_value),
          LST_CASE(a_scatter_outside_changes_nothing),
          LST_CASE(scattered_integers_wrap_around),
          LST_CASE(gradients_of_two_reads_add_up),
-         LST_CASE(rows_change_in_place_unless_somebody_holds_the_value),
+         LST_CASE(rows_change_in_place_unless_the_value_is_held),
          LST_CASE(a_literal_is_taken_or_refused_as_tensorflow_does),
          LST_CASE(a_literal_integer_keeps_all_of_its_digits),
          LST_CASE(adding_another_shape_is_an_error_of_the_operation),
