@@ -29,7 +29,8 @@ typedef struct lsi_file_format {
     /*
      * Optional, faster: up to `most` records (at most LSI_FILE_RECORDS_AT_ONCE) that are
      * there as a whole and are good; passes over them. They stay in place, or are copied
-     * to `pool` if there is one. 0: record() gets more, or tells what is wrong.
+     * to `pool` if there is one. 0: the caller uses record(), which reads more
+     * or fails.
      */
     size_t (*records)(lsi_file_reader *r, size_t most, lsi_string_pool *pool,
                       ls_string *out);
