@@ -81,14 +81,11 @@ static ls_status begin_reading(lsi_file_reader *r, ls_error *err)
     if (r->stream != NULL && r->begun) {
         return LS_OK;
     }
-    {
-        const ls_status st = begin_file(r, err);
-
-        if (st == LS_DATA_LOSS) {
-            end_after(r, st);
-        }
-        return st;
+    const ls_status st = begin_file(r, err);
+    if (st == LS_DATA_LOSS) {
+        end_after(r, st);
     }
+    return st;
 }
 
 /* The next record of a format of strings, still unread in the stream. */
@@ -229,8 +226,7 @@ static ls_status fill_strings(lsi_file_reader *r, lsi_batch_rows *rows, int64_t 
     if (full == LS_OK) {
         ls_error why = LS_ERROR_INIT;
 
-        full =
-            append_group(&g, rows, got, &why); // a failure of the file is returned first
+        full = append_group(&g, rows, got, &why); // the failure of the file wins
         if (full != LS_OK && st == LS_OK) {
             return lsi_fail_again(err, &why);
         }
