@@ -47,8 +47,7 @@ static ls_status save_asserted(lsi_iterator *it, lsi_state_writer *w, ls_error *
     struct counted_iterator *c = (struct counted_iterator *)it;
 
     lsi_state_write_u64(w, (uint64_t)c->seen);
-    lsi_state_write_bool(
-        w, false); // unused: saved states of earlier versions have this field
+    lsi_state_write_bool(w, false); // unused, kept for the format of saved states
     return lsi_iterator_save(c->unary.input, w, err);
 }
 

@@ -355,7 +355,7 @@ ls_status lsi_batch_rows_take(lsi_batch_rows *rows, ls_value **out, ls_error *er
     if (rows->spoilt) {
         st = lsi_fail_again(err, &rows->error);
     } else if (rows->count == 0) {
-        st = lsi_fail(err, LS_INTERNAL, -1, "a batch of no rows was asked for");
+        st = lsi_fail(err, LS_INTERNAL, -1, "a batch without rows");
     }
     if (st == LS_OK) {
         leaves = lsi_alloc(LSI_MAX(rows->ncolumns, 1), sizeof(ls_value *));

@@ -9,8 +9,8 @@
 
 struct cache {
     lsi_unary_iterator unary; // the input is NULL if the list was complete from the start
-    bool over; // the input has ended; kept, because its position is saved with ours
-    bool torn; // there was no memory for an element: the list must not be replayed
+    bool over;       // the input has ended; kept, because its position is saved with ours
+    bool incomplete; // there was no memory for an element: the list must not be replayed
     lsi_element_list *list; // private until it is complete
     size_t at;              // the next element to replay
     size_t near;            // hint for lsi_element_list_get()
@@ -34,7 +34,7 @@ void lsi_cache_warn(const lsi_cache_node *node)
 {
     lsi_log(LS_LOG_WARNING,
             "cache %s: the pass that fills it stopped before its end, and its contents "
-            "held is lost; take() belongs before cache(), not behind",
+            "held is lost; take() belongs before cache(), not after it",
             node->file != NULL ? node->file : "in memory");
 }
 
@@ -47,14 +47,14 @@ static void give_up_cache(struct cache *c, const ls_error *why)
             why->message);
     lsi_element_list_release(c->list);
     c->list = NULL;
-    c->torn = true;
+    c->incomplete = true;
 }
 
 static void keep_element(struct cache *c, ls_value *v)
 {
     ls_error err = LS_ERROR_INIT;
 
-    if (!c->torn && lsi_element_list_add(c->list, v, &err) != LS_OK) {
+    if (!c->incomplete && lsi_element_list_add(c->list, v, &err) != LS_OK) {
         give_up_cache(c, &err);
     }
 }
@@ -63,10 +63,10 @@ static void complete_cache(struct cache *c)
 {
     ls_error err = LS_ERROR_INIT;
 
-    if (!c->torn && lsi_element_list_seal(c->list, &err) != LS_OK) {
+    if (!c->incomplete && lsi_element_list_seal(c->list, &err) != LS_OK) {
         give_up_cache(c, &err);
     }
-    if (!c->torn) {
+    if (!c->incomplete) {
         publish_list((lsi_cache_node *)c->unary.base.dataset, c->list, false);
         c->at = lsi_element_list_count(c->list);
     }
@@ -93,7 +93,7 @@ static bool replays_list(const struct cache *c)
 /* The number of elements left to replay. */
 static size_t count_left(const struct cache *c)
 {
-    return c->torn ? 0 : lsi_element_list_count(c->list) - c->at;
+    return c->incomplete ? 0 : lsi_element_list_count(c->list) - c->at;
 }
 
 static ls_status next_cached(lsi_iterator *it, ls_value **out, ls_error *err)
@@ -144,7 +144,7 @@ static ls_status skip_cached(lsi_iterator *it, int64_t n, int64_t *skipped, ls_e
 
 static ls_status save_elements(struct cache *c, lsi_state_writer *w, ls_error *err)
 {
-    const size_t n = c->torn ? 0 : lsi_element_list_count(c->list);
+    const size_t n = c->incomplete ? 0 : lsi_element_list_count(c->list);
     size_t near = 0;
     ls_status st = LS_OK;
 
@@ -167,11 +167,12 @@ static ls_status save_cache(lsi_iterator *it, lsi_state_writer *w, ls_error *err
     ls_error why = LS_ERROR_INIT;
     ls_status st;
 
-    if (!replays_list(c) && !c->torn && lsi_element_list_seal(c->list, &why) != LS_OK) {
+    if (!replays_list(c) && !c->incomplete &&
+        lsi_element_list_seal(c->list, &why) != LS_OK) {
         give_up_cache(c, &why);
     }
     lsi_state_write_bool(w, c->over);
-    lsi_state_write_bool(w, c->torn);
+    lsi_state_write_bool(w, c->incomplete);
     lsi_state_write_u64(w, c->at);
     st = save_elements(c, w, err);
     return st == LS_OK ? lsi_input_iterator_save(c->unary.input, w, err) : st;
@@ -200,7 +201,7 @@ static ls_status restore_list(struct cache *c, lsi_state_reader *r, ls_error *er
     const ls_spec *spec = c->unary.base.dataset->spec;
     lsi_element_list *list = NULL;
     uint64_t at = 0;
-    ls_status st = lsi_state_read_bool(r, &c->torn, err);
+    ls_status st = lsi_state_read_bool(r, &c->incomplete, err);
 
     if (st == LS_OK) {
         st = lsi_state_read_u64(r, &at, err);
@@ -212,7 +213,7 @@ static ls_status restore_list(struct cache *c, lsi_state_reader *r, ls_error *er
         st = restore_elements(list, spec, r, err);
     }
     if (st == LS_OK && at > lsi_element_list_count(list)) {
-        st = lsi_state_damaged(err, "a position behind the end of a cache");
+        st = lsi_state_damaged(err, "a position after the end of a cache");
     }
     if (st != LS_OK) {
         lsi_element_list_release(list);
@@ -220,7 +221,7 @@ static ls_status restore_list(struct cache *c, lsi_state_reader *r, ls_error *er
     }
     lsi_element_list_release(c->list);
     c->list = list;
-    c->at = c->torn ? 0 : (size_t)at;
+    c->at = c->incomplete ? 0 : (size_t)at;
     c->near = 0;
     return LS_OK;
 }
@@ -238,7 +239,7 @@ static ls_status restore_cache(lsi_iterator *it, lsi_state_reader *r, ls_error *
                                         it->dataset->inputs[0], r, err);
     }
     if (st == LS_OK) {
-        const bool whole = replays_list(c) && !c->torn;
+        const bool whole = replays_list(c) && !c->incomplete;
 
         publish_list((lsi_cache_node *)it->dataset, whole ? c->list : NULL, true);
     }

@@ -175,7 +175,7 @@ static uint32_t sum_of_head(uint64_t count, uint64_t length)
     return lsi_crc32c_masked(head, sizeof head);
 }
 
-/* At the end mark: as many elements must have been read as it says. */
+/* At the end mark: fails unless it has the number of elements that were read. */
 static ls_status at_end(const struct cache_file *c, ls_error *err)
 {
     return c->count == c->total
@@ -464,7 +464,7 @@ static ls_status save_cache_file(lsi_iterator *it, lsi_state_writer *w, ls_error
         return lsi_fail(
             err, LS_FAILED_PRECONDITION, -1,
             "cache %s: an element could not be written and was not returned yet; "
-            "ask for it before the position is saved",
+            "read it before the position is saved",
             c->node->file);
     }
     lsi_state_write_u64(w, c->mode == WRITING ? NEW : c->mode);
@@ -478,8 +478,8 @@ static ls_status save_cache_file(lsi_iterator *it, lsi_state_writer *w, ls_error
     return st == LS_OK ? lsi_input_iterator_save(c->unary.input, w, err) : st;
 }
 
-/* Closes the file, and removes it if it is not complete. */
-static void close_files(struct cache_file *c)
+/* Closes the file, removes it if it is not complete, and drops what is not written. */
+static void reset_cache_file(struct cache_file *c)
 {
     if (c->mode == WRITING) {
         lsi_cache_warn(c->node);
@@ -562,7 +562,7 @@ static ls_status restore_cache_file(lsi_iterator *it, lsi_state_reader *r, ls_er
     if (st != LS_OK) {
         return st;
     }
-    close_files(c);
+    reset_cache_file(c);
     c->mode = (enum mode)mode;
     c->count = count;
     if (mode == READING) {
@@ -584,7 +584,7 @@ static void close_cache_file(lsi_iterator *it)
 {
     struct cache_file *c = (struct cache_file *)it;
 
-    close_files(c);
+    reset_cache_file(c);
     lsi_free(c->piece);
     lsi_free(c->lock);
     lsi_unary_iterator_close(it);

@@ -447,7 +447,7 @@ static double sum_weights(const double *weights, size_t n)
 
 /* Moves inputs with a positive weight to the front and releases the others. Returns how
  * many are left. */
-static int drop_input(ls_dataset **ds, double *weights, size_t n)
+static int drop_unweighted(ls_dataset **ds, double *weights, size_t n)
 {
     int kept = 0;
 
@@ -489,7 +489,7 @@ ls_dataset *ls_dataset_sample(ls_dataset **ds, size_t n, const double *weights,
         inputs[i] = ds[i];
         own[i] = weights != NULL ? weights[i] : 1;
     }
-    kept = drop_input(inputs, own, n);
+    kept = drop_unweighted(inputs, own, n);
     made = kept == 1 ? inputs[0]
                      : build_sample(inputs, own, kept, stop_on_empty, lsi_seeds_of(seed));
     lsi_free(inputs);

@@ -60,7 +60,7 @@ typedef struct lsi_dataset_ops {
     /* The same operator over other inputs; NULL: it has no inputs that may change. */
     ls_dataset *(*rebuild)(const ls_dataset *d, ls_dataset *const *inputs);
 
-    /* Frees the members behind the ls_dataset; NULL: there is nothing to free. */
+    /* Frees the members after the ls_dataset; NULL: there is nothing to free. */
     void (*destroy)(ls_dataset *d);
 
     bool stateful; /* it cannot be saved: a source or function of the user */
@@ -87,7 +87,7 @@ struct ls_dataset {
     bool stateful;           /* as in the table, of this node only */
     bool seeded;             /* `seed` was set on this thread, or comes from an input */
     int64_t seed;
-    uint64_t share;          /* tells the shards that elements come from apart */
+    uint64_t share;          /* differs between the shards that elements come from */
     _Atomic uint64_t passes; /* iterators made so far of the pipeline that ends here */
     ls_status status;        /* what failed while it was built */
     ls_error error;

@@ -260,8 +260,7 @@ static ls_dataset *inwards(ls_value *element, void *user)
     ls_spec *spec = NULL;
     ls_dataset *d = NULL;
 
-    LST_OK(ls_spec_tensor(LS_I64, 0, NULL, &spec,
-                          NULL)); // else building would call the function
+    LST_OK(ls_spec_tensor(LS_I64, 0, NULL, &spec, NULL)); // else building calls it
     o.spec = spec;
     d = ls_dataset_flat_map(ls_dataset_tensors(element), inwards, user, &o);
     ls_spec_release(spec);

@@ -7,17 +7,17 @@
 
 #include <string.h>
 
-enum { PATIENCE = 100000 }; // the same failure so often in a row is returned
+enum { MOST_REPEATS = 100000 }; // the same failure so often in a row is returned
 
 /* Errors are kept here, not on the stack: nested iterators share one stack. */
-struct careless {
+struct ignore_errors {
     lsi_unary_iterator unary;
     ls_error why, last;
 };
 
 static ls_status next_without_error(lsi_iterator *it, ls_value **out, ls_error *err)
 {
-    struct careless *c = (struct careless *)it;
+    struct ignore_errors *c = (struct ignore_errors *)it;
     int same = -1; // none yet
 
     for (;;) {
@@ -27,7 +27,7 @@ static ls_status next_without_error(lsi_iterator *it, ls_value **out, ls_error *
             return st;
         }
         same = same >= 0 && strcmp(c->why.message, c->last.message) == 0 ? same + 1 : 0;
-        if (st == LS_RESOURCE_EXHAUSTED || same == PATIENCE) {
+        if (st == LS_RESOURCE_EXHAUSTED || same == MOST_REPEATS) {
             return lsi_fail_again(err, &c->why);
         }
         if (same == 0) {
@@ -45,10 +45,10 @@ static ls_status iterate_ignore_errors(ls_dataset *d, lsi_iterator **out, ls_err
                                          .close = lsi_unary_iterator_close};
 
     const ls_status st =
-        lsi_unary_iterator_new(&ops, sizeof(struct careless), d, out, err);
+        lsi_unary_iterator_new(&ops, sizeof(struct ignore_errors), d, out, err);
 
     if (st == LS_OK) {
-        ((struct careless *)*out)->why = (ls_error)LS_ERROR_INIT;
+        ((struct ignore_errors *)*out)->why = (ls_error)LS_ERROR_INIT;
     }
     return st;
 }

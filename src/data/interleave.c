@@ -284,7 +284,7 @@ static ls_status save_interleave(lsi_iterator *it, lsi_state_writer *w, ls_error
     if (il->late != NULL) {
         return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
                         "there was no memory to open a file; "
-                        "ask for the next element again before the position is saved");
+                        "read the next element before the position is saved");
     }
     st = lsi_iterator_save(il->unary.input, w, err);
     lsi_state_write_bool(w, il->over);

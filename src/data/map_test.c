@@ -71,7 +71,7 @@ static ls_value *meet(ls_context *c, ls_value *x, void *user)
     }
     crowd->here--;
     if (crowd->most < crowd->want) {
-        (void)(ls_context_fail)(c, LS_DEADLINE_EXCEEDED, "nobody else came");
+        (void)(ls_context_fail)(c, LS_DEADLINE_EXCEEDED, "no other call began");
     }
     lsi_mutex_unlock(&crowd->lock);
     return x;

@@ -28,7 +28,7 @@ struct parallel_map {
     lsi_mutex lock; // guards all below
     lsi_cond change;
     struct slot *slots;
-    struct slot **ring; // the queue; unordered: finished results move to its front
+    struct slot **queue; // unordered: finished results move to its front
     size_t room, first, count;
     uint64_t number; // of the next element of the input
     size_t limit;    // no element is read while so many are in the queue
@@ -42,7 +42,7 @@ struct parallel_map {
 
 static struct slot *slot_at(struct parallel_map *m, size_t i)
 {
-    return m->ring[(m->first + i) % m->room];
+    return m->queue[(m->first + i) % m->room];
 }
 
 static void run_worker(void *arg);
@@ -174,9 +174,9 @@ static bool bring_done_forward(struct parallel_map *m)
 
         if (s->phase == DONE) {
             for (size_t k = i; k > 0; k--) { // the others keep their order
-                m->ring[(m->first + k) % m->room] = slot_at(m, k - 1);
+                m->queue[(m->first + k) % m->room] = slot_at(m, k - 1);
             }
-            m->ring[m->first] = s;
+            m->queue[m->first] = s;
             return true;
         }
         if (!m->node->unordered) {
@@ -319,7 +319,7 @@ static void close_parallel_map(lsi_iterator *it)
         ls_context_close(m->contexts[i]);
     }
     lsi_free(m->contexts);
-    lsi_free(m->ring);
+    lsi_free(m->queue);
     lsi_free(m->slots);
     lsi_cond_destroy(&m->change);
     lsi_mutex_destroy(&m->lock);
@@ -354,14 +354,14 @@ ls_status lsi_parallel_map_iterate(ls_dataset *d, lsi_iterator **out, ls_error *
     lsi_cond_init(&m->change);
     lsi_input_threads_use();
     m->slots = lsi_alloc(m->room, sizeof *m->slots);
-    m->ring = lsi_alloc(m->room, sizeof(struct slot *));
+    m->queue = lsi_alloc(m->room, sizeof(struct slot *));
     m->contexts = lsi_alloc(m->room, sizeof(ls_context *));
-    if (m->slots == NULL || m->ring == NULL || m->contexts == NULL) {
+    if (m->slots == NULL || m->queue == NULL || m->contexts == NULL) {
         lsi_iterator_close(it);
         return lsi_fail_memory(err, "the calls of a map", ROOM * sizeof *m->slots);
     }
     for (size_t i = 0; i < m->room; i++) {
-        m->ring[i] = &m->slots[i];
+        m->queue[i] = &m->slots[i];
     }
     *out = it;
     return LS_OK;

@@ -18,7 +18,7 @@ struct prefetch {
     lsi_unary_iterator unary; // its input is used by the thread that has set `reading`
     lsi_mutex lock;           // guards all below
     lsi_cond change;
-    lsi_outcome *ring;
+    lsi_outcome *queue;
     size_t room, first, count;
     size_t limit;
     bool queued;  // the producer is submitted
@@ -31,16 +31,16 @@ static bool grow_queue(struct prefetch *p)
 {
     const size_t most = LSI_MAX(p->limit, p->count + 1); // a restored state may hold more
     const size_t room = LSI_MIN(LSI_MAX(FIRST_ROOM, 2 * p->room), most);
-    lsi_outcome *ring = lsi_alloc(room, sizeof *ring);
+    lsi_outcome *queue = lsi_alloc(room, sizeof *queue);
 
-    if (ring == NULL) {
+    if (queue == NULL) {
         return false;
     }
     for (size_t i = 0; i < p->count; i++) {
-        ring[i] = p->ring[(p->first + i) % p->room];
+        queue[i] = p->queue[(p->first + i) % p->room];
     }
-    lsi_free(p->ring);
-    p->ring = ring;
+    lsi_free(p->queue);
+    p->queue = queue;
     p->room = room;
     p->first = 0;
     return true;
@@ -48,7 +48,7 @@ static bool grow_queue(struct prefetch *p)
 
 static void put_outcome(struct prefetch *p, lsi_outcome item)
 {
-    p->ring[(p->first + p->count) % p->room] = item;
+    p->queue[(p->first + p->count) % p->room] = item;
     p->count++;
 }
 
@@ -121,7 +121,7 @@ static void stop_producer(struct prefetch *p)
 
 static ls_status take_outcome(struct prefetch *p, ls_value **out, ls_error *err)
 {
-    const ls_status st = lsi_outcome_take(&p->ring[p->first], out, err);
+    const ls_status st = lsi_outcome_take(&p->queue[p->first], out, err);
 
     p->first = (p->first + 1) % p->room;
     p->count--;
@@ -159,7 +159,7 @@ static ls_status save_prefetch(lsi_iterator *it, lsi_state_writer *w, ls_error *
     lsi_state_write_bool(w, p->ended);
     lsi_state_write_u64(w, p->count);
     for (size_t i = 0; i < p->count; i++) {
-        lsi_outcome_write(w, &p->ring[(p->first + i) % p->room]);
+        lsi_outcome_write(w, &p->queue[(p->first + i) % p->room]);
     }
     st = lsi_iterator_save(p->unary.input, w, err);
     lsi_mutex_unlock(&p->lock);
@@ -169,7 +169,7 @@ static ls_status save_prefetch(lsi_iterator *it, lsi_state_writer *w, ls_error *
 static void empty_queue(struct prefetch *p)
 {
     for (; p->count > 0; p->count--, p->first = (p->first + 1) % p->room) {
-        lsi_outcome_clear(&p->ring[p->first]);
+        lsi_outcome_clear(&p->queue[p->first]);
     }
 }
 
@@ -221,7 +221,7 @@ static void close_prefetch(lsi_iterator *it)
     stop_producer(p);
     lsi_mutex_unlock(&p->lock);
     empty_queue(p);
-    lsi_free(p->ring);
+    lsi_free(p->queue);
     lsi_cond_destroy(&p->change);
     lsi_mutex_destroy(&p->lock);
     lsi_unary_iterator_close(it);

@@ -17,13 +17,11 @@ struct shuffle {
 };
 
 struct shuffle_iterator {
-    lsi_unary_iterator
-        unary; // its input is kept at the end: its position is saved with ours
+    lsi_unary_iterator unary; // the input is kept at the end: it is saved with ours
     lsi_seeds pair;
     lsi_draws draw;
     lsi_shuffle_buffer buffer;
-    lsi_shuffle_entry
-        drawn[LSI_SHUFFLE_AT_ONCE]; // not on the stack, which nested iterators share
+    lsi_shuffle_entry drawn[LSI_SHUFFLE_AT_ONCE]; // too large for the stack
 };
 
 static lsi_seeds next_pair(struct shuffle *node)

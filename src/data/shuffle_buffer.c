@@ -20,8 +20,7 @@ static bool make_entry_room(lsi_shuffle_buffer *b, size_t n)
     if (b->first + used + n <= b->room) {
         return true;
     }
-    if (b->first > b->room / 2 &&
-        used + n <= b->room) { // the front is free: move the entries there
+    if (b->first > b->room / 2 && used + n <= b->room) { // there is room in front
         memmove(b->held, b->held + b->first, used * sizeof *b->held);
         b->first = 0;
         return true;
@@ -117,7 +116,7 @@ static ls_status read_element(lsi_shuffle_buffer *b, lsi_shuffle_entry *to, ls_e
 }
 
 /* Moves strings from `ahead` into the buffer; true: it is as full as it should be. */
-static bool admit_string(lsi_shuffle_buffer *b)
+static bool admit_strings(lsi_shuffle_buffer *b)
 {
     const size_t free = b->size < 0 ? b->ahead : (size_t)b->size - b->live;
     const size_t n = LSI_MIN(free, b->ahead);
@@ -142,7 +141,7 @@ static ls_status fill_up(lsi_shuffle_buffer *b, ls_error *err)
 
     if (b->kind == LSI_SHUFFLE_STRINGS) {
         read_for_draws(b, 1);
-        return admit_string(b) ? LS_OK : take_late_failure(b, err);
+        return admit_strings(b) ? LS_OK : take_late_failure(b, err);
     }
     while (!b->over && st == LS_OK && (b->size < 0 || b->live < (uint64_t)b->size)) {
         if (!make_entry_room(b, 1)) {
@@ -193,7 +192,7 @@ size_t lsi_shuffle_buffer_draw_strings(lsi_shuffle_buffer *b, lsi_draws *g, size
     read_for_draws(b, (int64_t)want);
     first = b->first;
     // All entries are prefetched first, so that the second loop does not wait for memory.
-    for (; n < want && admit_string(b) && b->live > 0; n++) {
+    for (; n < want && admit_strings(b) && b->live > 0; n++) {
         places[n] = draw_place(b, g);
         __builtin_prefetch(&b->held[places[n]], 1);
     }

@@ -369,18 +369,18 @@ void lsi_string_pool_free_strings(lsi_string_pool *s, const ls_string *strings, 
     lsi_mutex_unlock(&s->lock);
 }
 
-/* ---- lending ---- */
+/* ---- owners ---- */
 
-struct loan {
-    lsi_buffer buffer; // first: lsi_buffer_release() frees the loan by it
+struct string_owner {
+    lsi_buffer buffer; // first: lsi_buffer_release() frees the struct by it
     lsi_string_pool *pool;
     size_t n;
     ls_string strings[];
 };
 
-static void free_loan(void *user)
+static void release_strings(void *user)
 {
-    struct loan *l = user;
+    struct string_owner *l = user;
 
     lsi_string_pool_free_strings(l->pool, l->strings, l->n);
     lsi_string_pool_release(l->pool);
@@ -389,12 +389,13 @@ static void free_loan(void *user)
 lsi_buffer *lsi_string_pool_owner(lsi_string_pool *s, const ls_string *strings, size_t n)
 {
     const size_t bytes = n * sizeof *strings;
-    struct loan *l = lsi_alloc_aligned(sizeof *l + bytes, _Alignof(struct loan));
+    struct string_owner *l =
+        lsi_alloc_aligned(sizeof *l + bytes, _Alignof(struct string_owner));
 
     if (l == NULL) {
         return NULL;
     }
-    l->buffer = (lsi_buffer){.device = s->device, .done = free_loan, .user = l};
+    l->buffer = (lsi_buffer){.device = s->device, .done = release_strings, .user = l};
     atomic_init(&l->buffer.refs, 1);
     atomic_fetch_add(&s->refs, 1);
     l->pool = s;

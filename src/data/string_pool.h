@@ -13,8 +13,7 @@
 typedef struct lsi_string_pool lsi_string_pool;
 
 ls_status lsi_string_pool_create(lsi_string_pool **out, ls_error *err);
-void lsi_string_pool_release(
-    lsi_string_pool *s); /* NULL is allowed; owners keep it alive */
+void lsi_string_pool_release(lsi_string_pool *s); /* NULL is allowed */
 
 /* Allocates slots for `n` strings. False: out of memory, and none is allocated. */
 bool lsi_string_pool_alloc(lsi_string_pool *s, const ls_string *strings, size_t n,

@@ -89,7 +89,7 @@ LST_TEST(memory_is_what_is_held_and_a_quarter_more)
     lsi_string_pool_release(s);
 }
 
-LST_TEST(a_loan_keeps_its_strings_after_the_pool_is_released)
+LST_TEST(an_owner_keeps_its_strings_after_the_pool_is_released)
 {
     lsi_string_pool *s = new_pool();
     ls_string strings[3];
@@ -122,7 +122,7 @@ static void read_and_return(void *arg)
     lsi_buffer_release(b->loan);
 }
 
-LST_TEST(loans_are_read_and_ended_by_other_threads)
+LST_TEST(owners_are_read_and_released_by_other_threads)
 {
     lsi_string_pool *s = new_pool();
     struct borrower b[8];
@@ -193,7 +193,7 @@ LST_TEST(slots_that_were_taken_can_be_given_back)
 
 LST_MAIN(LST_CASE(strings_of_all_lengths_stay_what_they_were),
          LST_CASE(memory_is_what_is_held_and_a_quarter_more),
-         LST_CASE(a_loan_keeps_its_strings_after_the_pool_is_released),
-         LST_CASE(loans_are_read_and_ended_by_other_threads),
+         LST_CASE(an_owner_keeps_its_strings_after_the_pool_is_released),
+         LST_CASE(owners_are_read_and_released_by_other_threads),
          LST_CASE(every_allocation_of_a_pool_may_fail),
          LST_CASE(slots_that_were_taken_can_be_given_back))

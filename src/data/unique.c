@@ -132,8 +132,7 @@ static ls_status next_unique(lsi_iterator *it, ls_value **out, ls_error *err)
     for (;;) {
         ls_value *element = NULL;
         bool fresh = false;
-        ls_status st = make_table_room(
-            u, err); // before an element is read, which would be lost otherwise
+        ls_status st = make_table_room(u, err); // first: no element is lost if it fails
 
         if (st == LS_OK) {
             st = lsi_iterator_next(u->unary.input, &element, err);

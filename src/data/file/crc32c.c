@@ -1,9 +1,14 @@
 /*
- * One sum is a chain: the CPU's instruction takes eight bytes and three cycles, and could
- * begin another one every cycle. ISA-L cuts a long record in three and puts the sums
- * together again. Here several records are summed side by side, which needs no putting
- * together: three by that instruction, and meanwhile others by carry-less products, which
- * another part of the CPU makes: one more, or three where products come in pairs.
+ * CRC-32C of bytes, and of several records at once.
+ *
+ * The CPU's instruction adds eight bytes to a sum in three cycles, but it can start on
+ * another sum in every cycle. ISA-L therefore cuts a record into three parts and combines
+ * their sums. Here several records are summed at the same time, which needs no combining:
+ * three by the instruction and, in another unit of the CPU, one more by carry-less
+ * products, or three more where the CPU multiplies pairs (VPCLMULQDQ).
+ *
+ * Against ISA-L alone, in turn with it: a record of 1 KiB takes 37 ns instead of 43, and
+ * reading TFRecords end to end takes 5 % less time (docs/performance.md, Input).
  */
 #include "data/file/crc32c.h"
 
@@ -11,8 +16,8 @@
 #include <string.h>
 
 enum {
-    LINE = 64,   // bytes of a cache line
-    SHORT = 128, // below that one chain is done before three would be put together
+    LINE = 64,   // bytes of a step: a cache line
+    SHORT = 128, // below that one sum is faster than three that are combined
 };
 
 static uint32_t mask(uint32_t crc)
@@ -20,7 +25,7 @@ static uint32_t mask(uint32_t crc)
     return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u;
 }
 
-/* The sum so far, not inverted, with `len` bytes more. */
+/* Adds `len` bytes to a sum, which is not inverted. */
 static uint32_t extend_long(uint32_t crc, const void *data, size_t len)
 {
     const unsigned char *p = data;
@@ -84,7 +89,8 @@ INLINE __m128i load(const char *p)
     return _mm_loadu_si128((const __m128i *)(const void *)p);
 }
 
-/* What `x` means for the sum some bytes further on, which `far` says; with `next`. */
+/* Moves `x` forward by the number of bytes that the constants `far` stand for, and adds
+ * `next`. */
 WITH_CRC INLINE __m128i fold(__m128i x, __m128i far, __m128i next)
 {
     const __m128i low = _mm_clmulepi64_si128(x, far, 0x00);
@@ -93,10 +99,10 @@ WITH_CRC INLINE __m128i fold(__m128i x, __m128i far, __m128i next)
     return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-/* The sum that four parts of a line stand for. */
+/* Reduces the four parts of a line to a sum. */
 WITH_CRC INLINE uint32_t join(const __m128i part[4])
 {
-    const __m128i far = _mm_setr_epi32((int)0xf20c0dfe, 0, 0x493c7d27, 0); // 16 bytes
+    const __m128i far = _mm_setr_epi32((int)0xf20c0dfe, 0, 0x493c7d27, 0); // by 16 bytes
     __m128i x = part[0];
 
     for (int i = 1; i < 4; i++) {
@@ -106,7 +112,7 @@ WITH_CRC INLINE uint32_t join(const __m128i part[4])
     return (uint32_t)_mm_crc32_u64(sum, (uint64_t)_mm_extract_epi64(x, 1));
 }
 
-/* How far a line is, for fold(). */
+/* The constants of fold() for a line. */
 WITH_CRC INLINE __m128i line_far(void)
 {
     return _mm_setr_epi32(0x740eef02, 0, (int)0x9e4addf8, 0);
@@ -115,7 +121,7 @@ WITH_CRC INLINE __m128i line_far(void)
 /* Sums the first `bytes` of each record, whole lines and at least one. */
 typedef void (*lanes_fn)(const ls_string *records, size_t bytes, uint32_t *sums);
 
-/* Three chains, a line further. */
+/* Adds a line to each of three sums. */
 WITH_CRC INLINE void chain_line(const ls_string *records, size_t at, uint64_t sum[3])
 {
     for (size_t i = at; i < at + LINE; i += sizeof(uint64_t)) {
@@ -165,7 +171,7 @@ WITH_PAIRS INLINE __m256i fold_pair(__m256i x, __m256i far, __m256i next)
     return _mm256_xor_si256(_mm256_xor_si256(low, high), next);
 }
 
-/* The sum that the two halves of a line stand for. */
+/* Reduces the two halves of a line to a sum. */
 WITH_PAIRS INLINE uint32_t join_pairs(const __m256i half[2])
 {
     const __m128i part[4] = {
@@ -203,7 +209,7 @@ WITH_PAIRS static void sum_six(const ls_string *records, size_t bytes, uint32_t 
     }
 }
 
-/* As far as all records go side by side, then each to its end. */
+/* Sums the lines that all records have together, then the rest of each. */
 WITH_CRC static void sum_side_by_side(lanes_fn sum, size_t lanes,
                                       const ls_string *records, uint32_t *sums)
 {
@@ -226,7 +232,7 @@ WITH_CRC static void sum_side_by_side(lanes_fn sum, size_t lanes,
     }
 }
 
-/* As many as there are whole groups of; returns how many those were. */
+/* Sums as many records as fill groups; returns how many. */
 static size_t sum_groups(const ls_string *records, size_t n, uint32_t *sums)
 {
     size_t i = 0;

@@ -383,7 +383,7 @@ static ls_status add_next(struct csv_reader *r, lsi_batch_rows *rows, int64_t *g
                           ls_error *err)
 {
     ls_value *v = NULL;
-    ls_status st = lsi_csv_stage_hand_over(r->stage, rows, got, err);
+    ls_status st = lsi_csv_stage_append(r->stage, rows, got, err);
 
     if (st == LS_OK) {
         st = r->general->next(&r->base.base, &v, err);
@@ -417,7 +417,7 @@ static ls_status add_record(struct csv_reader *r, lsi_batch_rows *rows, int64_t 
         return add_next(r, rows, got, err);
     }
     if (!lsi_csv_stage_fits(r->stage, s->buffer)) {
-        st = lsi_csv_stage_hand_over(r->stage, rows, got, err);
+        st = lsi_csv_stage_append(r->stage, rows, got, err);
     }
     if (st != LS_OK) {
         return st;
@@ -447,7 +447,7 @@ static ls_status fill_csv(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
         st = add_record(r, rows, got, err);
     }
     if (st == LS_OK) {
-        st = lsi_csv_stage_hand_over(r->stage, rows, got, err);
+        st = lsi_csv_stage_append(r->stage, rows, got, err);
     }
     return st;
 }

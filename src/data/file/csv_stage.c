@@ -110,8 +110,8 @@ bool lsi_csv_stage_add(lsi_csv_stage *s, const uint8_t *bytes, const lsi_csv_spa
     return true;
 }
 
-ls_status lsi_csv_stage_hand_over(lsi_csv_stage *s, lsi_batch_rows *rows, int64_t *got,
-                                  ls_error *err)
+ls_status lsi_csv_stage_append(lsi_csv_stage *s, lsi_batch_rows *rows, int64_t *got,
+                               ls_error *err)
 {
     const ls_shape scalar = {0};
     const int64_t n = (int64_t)s->rows;

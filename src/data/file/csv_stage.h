@@ -28,6 +28,6 @@ bool lsi_csv_stage_add(lsi_csv_stage *s, const uint8_t *bytes, const lsi_csv_spa
                        lsi_buffer *buffer, locale_t c);
 
 /* Appends all collected records to the rows and adds their number to *got. */
-ls_status lsi_csv_stage_hand_over(lsi_csv_stage *s, lsi_batch_rows *rows, int64_t *got,
-                                  ls_error *err);
+ls_status lsi_csv_stage_append(lsi_csv_stage *s, lsi_batch_rows *rows, int64_t *got,
+                               ls_error *err);
 #endif

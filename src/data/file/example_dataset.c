@@ -142,8 +142,7 @@ static ls_status keep_features(struct parse_node *node, const ls_feature *featur
                                size_t n, ls_error *err)
 {
     if (n == 0 || features == NULL) {
-        return lsi_example_parser_init(&node->parser, features, n,
-                                       err); // fails with the reason
+        return lsi_example_parser_init(&node->parser, features, n, err); // fails
     }
     node->features = lsi_alloc(n, sizeof *features);
     if (node->features == NULL) {

@@ -361,7 +361,7 @@ struct holder {
     ls_string strings[];
 };
 
-static void release_columns(void *arg)
+static void release_holder(void *arg)
 {
     struct holder *h = arg;
 
@@ -384,7 +384,7 @@ static ls_tensor *new_strings(const struct batch *b, const ls_feature *f,
     }
     h = lsi_alloc(1, sizeof *h + bytes);
     if (h == NULL || ls_tensor_wrap(b->tensor->device, LS_STRING, *shape, h->strings,
-                                    release_columns, h, &t, NULL) != LS_OK) {
+                                    release_holder, h, &t, NULL) != LS_OK) {
         lsi_free(h);
         return NULL;
     }

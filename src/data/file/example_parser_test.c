@@ -253,8 +253,7 @@ LST_TEST(every_cut_and_every_flipped_bit_is_refused_or_read_within_its_bytes)
     LST_OK(lsi_example_parser_init(&p, all, 3, NULL));
     for (size_t i = 0; i < len * 9; i++) {
         const size_t n = i < len * 8 ? len : i - len * 8;
-        uint8_t *copy =
-            malloc(n > 0 ? n : 1); // so that a sanitizer finds reads beyond the end
+        uint8_t *copy = malloc(n > 0 ? n : 1); // a sanitizer finds reads beyond it
         const ls_string s = {(const char *)copy, n};
         ls_tensor *t = NULL;
         ls_value *v = NULL;

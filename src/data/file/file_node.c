@@ -63,7 +63,7 @@ static ls_status begin_file(lsi_file_reader *r, ls_error *err)
 
 /* Ends the file after its last record and after damaged bytes. After a failure for lack
  * of memory the next call reads the same record again. */
-static void leave_after(lsi_file_reader *r, ls_status st)
+static void end_after(lsi_file_reader *r, ls_status st)
 {
     if (st == LS_OK || st == LS_RESOURCE_EXHAUSTED) {
         return;
@@ -81,14 +81,11 @@ static ls_status begin_reading(lsi_file_reader *r, ls_error *err)
     if (r->stream != NULL && r->begun) {
         return LS_OK;
     }
-    {
-        const ls_status st = begin_file(r, err);
-
-        if (st == LS_DATA_LOSS) {
-            leave_after(r, st);
-        }
-        return st;
+    const ls_status st = begin_file(r, err);
+    if (st == LS_DATA_LOSS) {
+        end_after(r, st);
     }
+    return st;
 }
 
 /* The next record of a format of strings, still unread in the stream. */
@@ -102,7 +99,7 @@ static ls_status peek_record(lsi_file_reader *r, ls_string *s, size_t *tail,
     }
     *tail = 0;
     st = r->format->record(r, s, tail, err);
-    leave_after(r, st);
+    end_after(r, st);
     return st;
 }
 
@@ -142,7 +139,7 @@ static ls_status next_record(lsi_iterator *it, ls_value **out, ls_error *err)
         }
         st = r->format->element(r, out, err);
         if (st == LS_OUT_OF_RANGE || st == LS_DATA_LOSS) {
-            leave_after(r, st);
+            end_after(r, st);
         }
         return st;
     }
@@ -182,8 +179,8 @@ struct group {
     lsi_buffer *owner; // retained, so that its bytes do not move
 };
 
-static ls_status hand_over(struct group *g, lsi_batch_rows *rows, int64_t *got,
-                           ls_error *err)
+static ls_status append_group(struct group *g, lsi_batch_rows *rows, int64_t *got,
+                              ls_error *err)
 {
     const ls_shape scalar = {0};
     ls_status st = LS_OK;
@@ -218,7 +215,7 @@ static ls_status fill_strings(lsi_file_reader *r, lsi_batch_rows *rows, int64_t 
             break;
         }
         if (g.n == LSI_COUNT_OF(g.strings) || g.owner != r->stream->buffer) {
-            full = hand_over(&g, rows, got, err);
+            full = append_group(&g, rows, got, err);
             g.owner = lsi_buffer_retain(r->stream->buffer);
         }
         if (full == LS_OK) {
@@ -229,7 +226,7 @@ static ls_status fill_strings(lsi_file_reader *r, lsi_batch_rows *rows, int64_t 
     if (full == LS_OK) {
         ls_error why = LS_ERROR_INIT;
 
-        full = hand_over(&g, rows, got, &why); // a failure of the file is returned first
+        full = append_group(&g, rows, got, &why); // the failure of the file wins
         if (full != LS_OK && st == LS_OK) {
             return lsi_fail_again(err, &why);
         }
@@ -309,7 +306,7 @@ static ls_status pass_one_record(lsi_file_reader *r, ls_error *err)
         st = begin_reading(r, err);
         if (st == LS_OK) {
             st = r->format->pass(r, err);
-            leave_after(r, st);
+            end_after(r, st);
         }
         return st;
     }

@@ -27,9 +27,10 @@ typedef struct lsi_file_format {
     ls_status (*record)(lsi_file_reader *r, ls_string *out, size_t *tail, ls_error *err);
 
     /*
-     * Optional, faster: up to `most` records (at most LSI_FILE_RECORDS_AT_ONCE) that are
-     * there as a whole and are good; passes over them. They stay in place, or are copied
-     * to `pool` if there is one. 0: record() gets more, or tells what is wrong.
+     * Optional, faster: returns up to `most` records (at most LSI_FILE_RECORDS_AT_ONCE)
+     * that are completely in the buffer and valid, and passes over them. They stay in the
+     * buffer, or are copied to `pool` unless it is NULL. 0: the caller uses record(), which
+     * reads more or fails.
      */
     size_t (*records)(lsi_file_reader *r, size_t most, lsi_string_pool *pool,
                       ls_string *out);

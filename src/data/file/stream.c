@@ -307,7 +307,7 @@ ls_status lsi_stream_more(lsi_stream *s, size_t want, ls_error *err)
 }
 
 /* Bytes of an uncompressed file are passed over without reading them. */
-static void seek_on(lsi_stream *s, uint64_t n, uint64_t *passed)
+static void skip_unread(lsi_stream *s, uint64_t n, uint64_t *passed)
 {
     const uint64_t left = s->size > s->read_at ? s->size - s->read_at : 0;
     const uint64_t step = LSI_MIN(n, left);
@@ -329,7 +329,7 @@ ls_status lsi_stream_skip(lsi_stream *s, uint64_t n, uint64_t *passed, ls_error 
             *passed += step;
         }
         if (*passed < n && s->inflater == NULL && !s->ended) {
-            seek_on(s, n - *passed, passed);
+            skip_unread(s, n - *passed, passed);
         }
         if (*passed == n || s->ended) {
             return LS_OK;
