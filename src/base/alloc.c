@@ -1,3 +1,4 @@
+/* Allocation through the program's allocator, and failure injection for tests. */
 #include "base/base.h"
 
 typedef void *(*alloc_fn)(size_t size, size_t align, void *user);

@@ -1,3 +1,4 @@
+/* Errors: filling them, names and meanings of statuses, TensorFlow's exceptions. */
 #include "base/base.h"
 
 #include <stdarg.h>
@@ -35,8 +36,8 @@ ls_status lsi_fail_again(ls_error *err, const ls_error *first)
     return first->code;
 }
 
-static ls_status fail(ls_error *err, ls_status code, ls_kind kind, int rank,
-                      const char *fmt, va_list args)
+static ls_status fail_args(ls_error *err, ls_status code, ls_kind kind, int rank,
+                           const char *fmt, va_list args)
 {
     if (err != NULL) {
         ls_error made = LS_ERROR_INIT;
@@ -55,7 +56,7 @@ ls_status lsi_fail(ls_error *err, ls_status code, int rank, const char *fmt, ...
     va_list args;
 
     va_start(args, fmt);
-    code = fail(err, code, LS_KIND_OP, rank, fmt, args);
+    code = fail_args(err, code, LS_KIND_OP, rank, fmt, args);
     va_end(args);
     return code;
 }
@@ -65,7 +66,7 @@ ls_status lsi_fail_kind(ls_error *err, ls_status code, ls_kind kind, const char 
     va_list args;
 
     va_start(args, fmt);
-    code = fail(err, code, kind, -1, fmt, args);
+    code = fail_args(err, code, kind, -1, fmt, args);
     va_end(args);
     return code;
 }

@@ -18,7 +18,7 @@
 #define LSI_HOT __attribute__((hot))
 #define LSI_COLD __attribute__((cold, noinline))
 
-/* A broken invariant of ours, never a mistake of the caller or a byte from outside. */
+/* An invariant of the library; never the arguments of a caller or data from outside. */
 #define LSI_ASSERT(cond) ((cond) ? (void)0 : lsi_bug(#cond, __FILE__, __LINE__))
 _Noreturn void lsi_bug(const char *what, const char *file, int line);
 
@@ -36,7 +36,7 @@ ls_status lsi_fail_kind(ls_error *err, ls_status code, ls_kind kind, const char 
 /* Sets *err, if any, to a failure that happened before, and returns its code. */
 ls_status lsi_fail_again(ls_error *err, const ls_error *first);
 
-/* `what` did not get its memory. */
+/* Fails with LS_RESOURCE_EXHAUSTED: no memory for `what`. */
 ls_status lsi_fail_memory(ls_error *err, const char *what, size_t bytes) LSI_COLD;
 
 /* Zeroed; aligned to 16; NULL when out of memory or when count * size overflows. */

@@ -1,3 +1,4 @@
+/* Errors, allocation with failure injection, sizes, the log. */
 #include "base/base.h"
 
 #include "ls_test.h"

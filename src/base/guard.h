@@ -9,8 +9,8 @@
  *     guard.what = NULL;
  *
  * Sources are compiled with -fexceptions, so that what unwinds the stack comes by here.
- * An exception that nobody would catch does not unwind: then the C++ runtime ends the
- * process.
+ * An exception that is caught nowhere does not unwind: then the C++ runtime ends
+ * the process.
  */
 #ifndef LSI_GUARD_H
 #define LSI_GUARD_H

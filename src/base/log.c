@@ -1,3 +1,4 @@
+/* The log: messages go to the callback of the program. */
 #include "base/base.h"
 
 #include <stdarg.h>

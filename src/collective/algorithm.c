@@ -60,16 +60,6 @@ int lsi_comm_nodes(void)
 #define BYTE_NS 0.03
 #define FAR_BYTE_NS 0.10
 
-static int levels(int ranks)
-{
-    int n = 0;
-
-    for (int reach = 1; reach < ranks; reach *= 2) {
-        n++;
-    }
-    return n;
-}
-
 /* Every rank reads its slice of all buffers and writes it to all. */
 static double direct_ns(size_t bytes, int ranks, int spread)
 {
@@ -82,7 +72,7 @@ static double direct_ns(size_t bytes, int ranks, int spread)
 /* Half of the ranks idle at the first level, all but two at the last; and back. */
 static double tree_ns(size_t bytes, int ranks, int spread)
 {
-    return levels(ranks) * 2 *
+    return lsi_tree_levels(ranks) * 2 *
            (PHASE_NS + (double)bytes * (spread > 1 ? FAR_BYTE_NS : BYTE_NS) * 1.5);
 }
 

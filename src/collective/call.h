@@ -261,6 +261,12 @@ size_t lsi_tree_partial(const lsi_call *call, int ranks, int r);
 size_t lsi_hierarchical_partial(const lsi_call *call, int ranks, int r);
 size_t lsi_ring_partial(const lsi_call *call, int ranks);
 
+/* True if partial sums need memory of their own; false: the result buffer holds them. */
+bool lsi_call_keeps_partials(const lsi_call *call);
+
+/* Levels of the tree over `ranks` ranks: the logarithm to base 2, rounded up. */
+int lsi_tree_levels(int ranks);
+
 /* All elements of a reduction: reduce_scatter has `ranks` times `count`. */
 size_t lsi_collective_total(const lsi_call *call, int ranks);
 
@@ -283,6 +289,12 @@ size_t lsi_collective_span(lsi_collective *coll, size_t at, size_t end);
 /* The address rank r reads from, and the one it gets the result at, for element `at`. */
 const void *lsi_collective_source(const lsi_collective *coll, int r, size_t at);
 void *lsi_collective_target(const lsi_collective *coll, int r, size_t at);
+
+/*
+ * The address of rank r's partial sum of element `at`, in the tree and hierarchical
+ * plans.
+ */
+void *lsi_collective_partial(const lsi_collective *coll, int r, size_t at);
 
 /* Whether rank r gets the elements of the span at `at`. */
 bool lsi_collective_takes(const lsi_collective *coll, int r, size_t at);

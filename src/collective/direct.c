@@ -5,19 +5,19 @@
  */
 #include "collective/call.h"
 
-static int phases(const lsi_collective *coll)
+static int direct_phases(const lsi_collective *coll)
 {
     (void)coll;
     return 1;
 }
 
-static size_t tasks_of(const lsi_collective *coll, int phase)
+static size_t direct_tasks(const lsi_collective *coll, int phase)
 {
     (void)phase;
     return lsi_collective_tasks(coll, lsi_collective_total(coll->mine, coll->ranks));
 }
 
-static void run(lsi_collective *coll, int phase, size_t task, size_t tasks)
+static void run_direct(lsi_collective *coll, int phase, size_t task, size_t tasks)
 {
     const lsi_reduction sum = lsi_collective_reduction(coll, true);
     size_t at, end;
@@ -37,4 +37,4 @@ static void run(lsi_collective *coll, int phase, size_t task, size_t tasks)
     }
 }
 
-const lsi_plan lsi_plan_direct = {phases, tasks_of, run};
+const lsi_plan lsi_plan_direct = {direct_phases, direct_tasks, run_direct};

@@ -28,20 +28,14 @@ static int node_count(int ranks)
     return (ranks + size - 1) / size;
 }
 
-static bool keeps_partials(const lsi_call *call)
-{
-    return call->kind != LSI_CALL_ALL_REDUCE || call->dtype == LS_F16 ||
-           call->dtype == LS_BF16;
-}
-
 size_t lsi_hierarchical_partial(const lsi_call *call, int ranks, int r)
 {
-    return r % node_size(ranks) == 0 && keeps_partials(call)
+    return r % node_size(ranks) == 0 && lsi_call_keeps_partials(call)
                ? lsi_collective_total(call, ranks)
                : 0;
 }
 
-static int phases(const lsi_collective *coll)
+static int hierarchical_phases(const lsi_collective *coll)
 {
     return coll->mine->kind == LSI_CALL_ALL_REDUCE ? 3 : 2;
 }
@@ -63,7 +57,7 @@ static int transfers_of(const lsi_collective *coll, int phase)
     return phase == 0 ? nodes : phase == 1 ? 1 : coll->ranks - nodes;
 }
 
-static size_t tasks_of(const lsi_collective *coll, int phase)
+static size_t hierarchical_tasks(const lsi_collective *coll, int phase)
 {
     const size_t total = lsi_collective_total(coll->mine, coll->ranks);
     const int transfers = transfers_of(coll, phase);
@@ -71,14 +65,6 @@ static size_t tasks_of(const lsi_collective *coll, int phase)
     return total == 0 || transfers == 0
                ? 0
                : (size_t)transfers * shares_of(coll, total, transfers);
-}
-
-static void *partial_at(const lsi_collective *coll, int r, size_t at)
-{
-    const lsi_call *call = coll->calls[r];
-
-    return keeps_partials(call) ? (char *)call->partial + at * lsi_wide_size(call->dtype)
-                                : lsi_collective_target(coll, r, at);
 }
 
 static void add_node(lsi_collective *coll, int node, size_t at, size_t len)
@@ -90,9 +76,9 @@ static void add_node(lsi_collective *coll, int node, size_t at, size_t len)
     for (int i = 0; i < members; i++) {
         coll->from[i] = lsi_collective_source(coll, first + i, at);
     }
-    coll->to[0] = partial_at(coll, first, at);
+    coll->to[0] = lsi_collective_partial(coll, first, at);
     lsi_reduction_run(&sum, coll->from, NULL, members, coll->to,
-                      keeps_partials(coll->mine), 1, len);
+                      lsi_call_keeps_partials(coll->mine), 1, len);
 }
 
 static void add_nodes(lsi_collective *coll, size_t at, size_t len)
@@ -102,8 +88,8 @@ static void add_nodes(lsi_collective *coll, size_t at, size_t len)
     int targets = nodes;
 
     for (int i = 0; i < nodes; i++) {
-        coll->from[i] = partial_at(coll, i * size, at);
-        coll->wide[i] = keeps_partials(coll->mine);
+        coll->from[i] = lsi_collective_partial(coll, i * size, at);
+        coll->wide[i] = lsi_call_keeps_partials(coll->mine);
     }
     if (coll->mine->kind == LSI_CALL_ALL_REDUCE) {
         for (int i = 0; i < nodes; i++) {
@@ -125,7 +111,7 @@ static void copy_down(lsi_collective *coll, int index, size_t at, size_t len)
            lsi_collective_target(coll, node * size, at), len * lsi_call_size(coll->mine));
 }
 
-static void run(lsi_collective *coll, int phase, size_t task, size_t tasks)
+static void run_hierarchical(lsi_collective *coll, int phase, size_t task, size_t tasks)
 {
     const size_t total = lsi_collective_total(coll->mine, coll->ranks);
     const size_t shares = tasks / (size_t)transfers_of(coll, phase);
@@ -147,4 +133,5 @@ static void run(lsi_collective *coll, int phase, size_t task, size_t tasks)
     }
 }
 
-const lsi_plan lsi_plan_hierarchical = {phases, tasks_of, run};
+const lsi_plan lsi_plan_hierarchical = {hierarchical_phases, hierarchical_tasks,
+                                        run_hierarchical};

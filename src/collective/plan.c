@@ -41,6 +41,12 @@ size_t lsi_plan_partial(const lsi_call *call, int ranks, int r)
     return 0;
 }
 
+bool lsi_call_keeps_partials(const lsi_call *call)
+{
+    return call->kind != LSI_CALL_ALL_REDUCE || call->dtype == LS_F16 ||
+           call->dtype == LS_BF16;
+}
+
 size_t lsi_collective_total(const lsi_call *call, int ranks)
 {
     return call->kind == LSI_CALL_REDUCE_SCATTER ? call->count * (size_t)ranks
@@ -111,6 +117,15 @@ void *lsi_collective_target(const lsi_collective *coll, int r, size_t at)
         at -= (size_t)r * call->count;
     }
     return (char *)call->to + at * size;
+}
+
+void *lsi_collective_partial(const lsi_collective *coll, int r, size_t at)
+{
+    const lsi_call *call = coll->calls[r];
+
+    return lsi_call_keeps_partials(call)
+               ? (char *)call->partial + at * lsi_wide_size(call->dtype)
+               : lsi_collective_target(coll, r, at);
 }
 
 bool lsi_collective_takes(const lsi_collective *coll, int r, size_t at)

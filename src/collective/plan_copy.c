@@ -40,7 +40,7 @@ static struct lane lane_of(const lsi_collective *coll, int from, int to)
     }
 }
 
-static int phases(const lsi_collective *coll)
+static int copy_phases(const lsi_collective *coll)
 {
     (void)coll;
     return 1;
@@ -52,7 +52,7 @@ static size_t pieces_of(const lsi_collective *coll)
     return LSI_MAX(lsi_call_bytes(coll->mine, coll->ranks) / LSI_TASK_BYTES, 1);
 }
 
-static size_t tasks_of(const lsi_collective *coll, int phase)
+static size_t copy_tasks(const lsi_collective *coll, int phase)
 {
     const size_t n = (size_t)coll->ranks;
 
@@ -60,7 +60,7 @@ static size_t tasks_of(const lsi_collective *coll, int phase)
     return lsi_call_bytes(coll->mine, coll->ranks) == 0 ? 0 : n * n * pieces_of(coll);
 }
 
-static void run(lsi_collective *coll, int phase, size_t task, size_t tasks)
+static void run_copy(lsi_collective *coll, int phase, size_t task, size_t tasks)
 {
     const size_t n = (size_t)coll->ranks, pieces = tasks / n / n;
     const int to = (int)(task / pieces / n);
@@ -78,4 +78,4 @@ static void run(lsi_collective *coll, int phase, size_t task, size_t tasks)
     }
 }
 
-const lsi_plan lsi_plan_copy = {phases, tasks_of, run};
+const lsi_plan lsi_plan_copy = {copy_phases, copy_tasks, run_copy};

@@ -164,7 +164,7 @@ struct tree {
 };
 
 /* The partial sum of one source: itself, or its float32. */
-static const void *widen(struct tree *t, const void *from, bool wide, size_t at)
+static const void *widen_part(struct tree *t, const void *from, bool wide, size_t at)
 {
     void *room = t->room[t->depth];
 
@@ -192,7 +192,7 @@ static void join_last(struct tree *t, void *to)
 }
 
 /* Rounds 16-bit floats; anything else is copied unless it is there already. */
-static void store(const struct tree *t, const void *part, void *to, bool wide)
+static void store_part(const struct tree *t, const void *part, void *to, bool wide)
 {
     if (wide || !t->half) {
         if (to != part) {
@@ -206,7 +206,7 @@ static void store(const struct tree *t, const void *part, void *to, bool wide)
 }
 
 /* Divides the only part that is left; a source is copied first. */
-static void divide(struct tree *t, void *to)
+static void divide_part(struct tree *t, void *to)
 {
     void *target = to != NULL ? to : t->room[0];
 
@@ -232,7 +232,8 @@ static void run_block(struct tree *t, const void *const *from, const bool *wide_
 
     t->depth = 0;
     for (int r = 0; r < n; r++) {
-        t->parts[t->depth] = widen(t, from[r], wide_from != NULL && wide_from[r], at);
+        t->parts[t->depth] =
+            widen_part(t, from[r], wide_from != NULL && wide_from[r], at);
         t->leaves[t->depth] = 1;
         t->depth++;
         while (t->depth > 1 && t->leaves[t->depth - 2] == t->leaves[t->depth - 1]) {
@@ -243,9 +244,9 @@ static void run_block(struct tree *t, const void *const *from, const bool *wide_
         join_last(t, t->depth == 2 ? direct : NULL);
     }
     if (t->sum->by != 1) {
-        divide(t, direct);
+        divide_part(t, direct);
     }
-    store(t, t->parts[0], first, wide_to);
+    store_part(t, t->parts[0], first, wide_to);
     for (int i = 1; i < m; i++) {
         memcpy((char *)to[i] + at * step, first, t->count * step);
     }

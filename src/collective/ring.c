@@ -108,14 +108,14 @@ size_t lsi_ring_partial(const lsi_call *call, int ranks)
     return call->kind == LSI_CALL_ALL_REDUCE ? 0 : lsi_collective_total(call, ranks);
 }
 
-static int phases(const lsi_collective *coll)
+static int ring_phases(const lsi_collective *coll)
 {
     const int hops = coll->ranks - 1;
 
     return coll->mine->kind == LSI_CALL_ALL_REDUCE ? 2 * hops : hops + 1;
 }
 
-static size_t tasks_of(const lsi_collective *coll, int phase)
+static size_t ring_tasks(const lsi_collective *coll, int phase)
 {
     (void)phase;
     return lsi_collective_total(coll->mine, coll->ranks) == 0
@@ -157,7 +157,7 @@ static void pass_on(lsi_collective *coll, const struct chunk *c, int hop, size_t
     }
 }
 
-static void run(lsi_collective *coll, int phase, size_t task, size_t tasks)
+static void run_ring(lsi_collective *coll, int phase, size_t task, size_t tasks)
 {
     const struct chunk c = chunk_of(coll, task);
     const int hops = coll->ranks - 1;
@@ -175,4 +175,4 @@ static void run(lsi_collective *coll, int phase, size_t task, size_t tasks)
     }
 }
 
-const lsi_plan lsi_plan_ring = {phases, tasks_of, run};
+const lsi_plan lsi_plan_ring = {ring_phases, ring_tasks, run_ring};

@@ -6,7 +6,7 @@
  */
 #include "collective/call.h"
 
-static int levels_of(int ranks)
+int lsi_tree_levels(int ranks)
 {
     int levels = 0;
 
@@ -102,31 +102,24 @@ static int pairs_of(int ranks, int level)
     return (int)((ranks - reach + 2 * reach - 1) / (2 * reach));
 }
 
-/* False: partial sums are kept in the result buffer. */
-static bool keeps_partials(const lsi_call *call)
-{
-    return call->kind != LSI_CALL_ALL_REDUCE || call->dtype == LS_F16 ||
-           call->dtype == LS_BF16;
-}
-
 size_t lsi_tree_partial(const lsi_call *call, int ranks, int r)
 {
     const bool inner = r % 2 == 0 && r + 1 < ranks && ranks > 2;
 
-    return inner && keeps_partials(call) ? lsi_collective_total(call, ranks) : 0;
+    return inner && lsi_call_keeps_partials(call) ? lsi_collective_total(call, ranks) : 0;
 }
 
-static int phases(const lsi_collective *coll)
+static int tree_phases(const lsi_collective *coll)
 {
     const int down =
         coll->mine->kind == LSI_CALL_ALL_REDUCE ? deepest(coll->ranks, 0) : 0;
 
-    return levels_of(coll->ranks) + down;
+    return lsi_tree_levels(coll->ranks) + down;
 }
 
-static size_t tasks_of(const lsi_collective *coll, int phase)
+static size_t tree_tasks(const lsi_collective *coll, int phase)
 {
-    const int levels = levels_of(coll->ranks);
+    const int levels = lsi_tree_levels(coll->ranks);
     const size_t total = lsi_collective_total(coll->mine, coll->ranks);
     int unused;
     const int transfers = phase < levels
@@ -136,27 +129,20 @@ static size_t tasks_of(const lsi_collective *coll, int phase)
     return total == 0 ? 0 : (size_t)transfers * shares_of(coll, total);
 }
 
-static void *partial_at(const lsi_collective *coll, int r, size_t at)
-{
-    const lsi_call *call = coll->calls[r];
-
-    return keeps_partials(call) ? (char *)call->partial + at * lsi_wide_size(call->dtype)
-                                : lsi_collective_target(coll, r, at);
-}
-
 /* What rank r holds before level l: its own buffer, or the sum of its subtree. */
 static const void *held_at(const lsi_collective *coll, int r, int level, size_t at,
                            bool *wide)
 {
     const bool added = level > 0 && r + 1 < coll->ranks;
 
-    *wide = added && keeps_partials(coll->mine);
-    return added ? partial_at(coll, r, at) : lsi_collective_source(coll, r, at);
+    *wide = added && lsi_call_keeps_partials(coll->mine);
+    return added ? lsi_collective_partial(coll, r, at)
+                 : lsi_collective_source(coll, r, at);
 }
 
 static void add_pair(lsi_collective *coll, int level, int r, size_t at, size_t len)
 {
-    const bool last = level + 1 == levels_of(coll->ranks);
+    const bool last = level + 1 == lsi_tree_levels(coll->ranks);
     const lsi_reduction sum = lsi_collective_reduction(coll, last);
     int targets = 1;
 
@@ -164,19 +150,19 @@ static void add_pair(lsi_collective *coll, int level, int r, size_t at, size_t l
     coll->from[0] = held_at(coll, r, level, at, &coll->wide[0]);
     coll->from[1] = held_at(coll, r + (1 << level), level, at, &coll->wide[1]);
     if (!last) {
-        coll->to[0] = partial_at(coll, r, at);
+        coll->to[0] = lsi_collective_partial(coll, r, at);
     } else if (coll->mine->kind == LSI_CALL_ALL_REDUCE) {
         coll->to[0] = lsi_collective_target(coll, 0, at);
     } else {
         targets = lsi_collective_targets(coll, at);
     }
     lsi_reduction_run(&sum, coll->from, coll->wide, 2, coll->to,
-                      !last && keeps_partials(coll->mine), targets, len);
+                      !last && lsi_call_keeps_partials(coll->mine), targets, len);
 }
 
-static void run(lsi_collective *coll, int phase, size_t task, size_t tasks)
+static void run_tree(lsi_collective *coll, int phase, size_t task, size_t tasks)
 {
-    const int levels = levels_of(coll->ranks);
+    const int levels = lsi_tree_levels(coll->ranks);
     const size_t total = lsi_collective_total(coll->mine, coll->ranks);
     const size_t shares = shares_of(coll, total);
     const int index = (int)(task / shares);
@@ -204,7 +190,7 @@ static void run(lsi_collective *coll, int phase, size_t task, size_t tasks)
     }
 }
 
-const lsi_plan lsi_plan_tree = {phases, tasks_of, run};
+const lsi_plan lsi_plan_tree = {tree_phases, tree_tasks, run_tree};
 
 static int broadcast_phases(const lsi_collective *coll)
 {
@@ -221,7 +207,7 @@ static size_t broadcast_tasks(const lsi_collective *coll, int phase)
                : (size_t)transfers * shares_of(coll, coll->mine->count);
 }
 
-static void broadcast_run(lsi_collective *coll, int phase, size_t task, size_t tasks)
+static void run_broadcast(lsi_collective *coll, int phase, size_t task, size_t tasks)
 {
     const lsi_call *call = coll->mine;
     const size_t size = lsi_call_size(call), shares = shares_of(coll, call->count);
@@ -240,4 +226,4 @@ static void broadcast_run(lsi_collective *coll, int phase, size_t task, size_t t
 }
 
 const lsi_plan lsi_plan_tree_broadcast = {broadcast_phases, broadcast_tasks,
-                                          broadcast_run};
+                                          run_broadcast};

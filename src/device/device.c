@@ -1,3 +1,4 @@
+/* A logical device: memory from its pool, copies, its name and threads. */
 #include "device/device.h"
 
 #include "device/pool.h"

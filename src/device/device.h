@@ -29,7 +29,7 @@ struct ls_device {
     lsi_isa isa;
     bool dnnl; /* the oneDNN module may be used */
     int cores;
-    int core; /* where a thread that works for it stays; -1: anywhere */
+    int core; /* a thread that works for it is pinned to; -1: not pinned */
 };
 
 /*
@@ -40,7 +40,7 @@ struct ls_device {
 void *lsi_device_alloc(ls_device *dev, size_t bytes);
 void lsi_device_free(ls_device *dev, void *ptr);
 
-/* What contexts tell the pool: one opens, ends a step, closes. */
+/* Called when a context opens, ends a step, closes: the pool counts them. */
 void lsi_device_enter(ls_device *dev);
 void lsi_device_step(ls_device *dev);
 void lsi_device_leave(ls_device *dev);
@@ -51,13 +51,13 @@ void lsi_device_settle(const ls_device *dev);
 /* Copies between host and device memory. */
 void lsi_device_copy(ls_device *dev, void *to, const void *from, size_t bytes);
 
-/* How often the pool of `dev` had to ask the system, and the bytes it holds. */
+/* How often the pool of `dev` allocated from the system, and the bytes it holds. */
 void lsi_device_pool_stats(ls_device *dev, uint64_t *system_allocs, size_t *bytes_held);
 
 /* The default runtime, made at first use; NULL: out of memory. Never released. */
 ls_runtime *lsi_runtime_default(void);
 
-/* What the numbers of its contexts are keyed by. */
+/* The seed of the random numbers of its contexts. */
 uint64_t lsi_runtime_seed(const ls_runtime *rt);
 
 /*

@@ -1,4 +1,5 @@
-/* Device names, as tf.DeviceSpec.from_string() and device_util.canonicalize() take them.
+/*
+ * Parses device names as tf.DeviceSpec.from_string() and device_util.canonicalize() do.
  */
 #include "device/device.h"
 
@@ -8,7 +9,7 @@
 
 enum { MOST_FIELDS = 3 };
 
-/* What a name says; -1 or "" where it says nothing. */
+/* The parts of a name; -1 or "" where one is missing. */
 struct spec {
     char job[64];
     char type[16];
@@ -21,12 +22,13 @@ struct piece {
     size_t len;
 };
 
-static bool is(struct piece p, const char *word)
+static bool piece_is(struct piece p, const char *word)
 {
     return p.len == strlen(word) && memcmp(p.s, word, p.len) == 0;
 }
 
-static ls_status wrong(ls_error *err, const char *name, struct piece p, const char *what)
+static ls_status fail_name(ls_error *err, const char *name, struct piece p,
+                           const char *what)
 {
     return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                          "device \"%.160s\": \"%.*s\": %s; write it like \"CPU:0\" or "
@@ -34,24 +36,24 @@ static ls_status wrong(ls_error *err, const char *name, struct piece p, const ch
                          name, (int)LSI_MIN(p.len, 64), p.s, what);
 }
 
-/* Digits only, "*" is allowed and says nothing. */
+/* Digits only; "*" leaves *out as it is. */
 static ls_status take_number(const char *name, struct piece p, int *out, ls_error *err)
 {
     int64_t n = 0;
 
-    if (is(p, "*")) {
+    if (piece_is(p, "*")) {
         return LS_OK;
     }
     if (p.len == 0) {
-        return wrong(err, name, p, "a number is missing");
+        return fail_name(err, name, p, "a number is missing");
     }
     for (size_t i = 0; i < p.len; i++) {
         if (!isdigit((unsigned char)p.s[i])) {
-            return wrong(err, name, p, "not a number");
+            return fail_name(err, name, p, "not a number");
         }
         n = n * 10 + (p.s[i] - '0');
         if (n > INT_MAX) {
-            return wrong(err, name, p, "the number is too large");
+            return fail_name(err, name, p, "the number is too large");
         }
     }
     *out = (int)n;
@@ -61,21 +63,22 @@ static ls_status take_number(const char *name, struct piece p, int *out, ls_erro
 static ls_status take_job(const char *name, struct piece p, struct spec *spec,
                           ls_error *err)
 {
-    if (is(p, "*")) {
+    if (piece_is(p, "*")) {
         return LS_OK;
     }
     if (p.len == 0) {
-        return wrong(err, name, p, "the name of the job is missing");
+        return fail_name(err, name, p, "the name of the job is missing");
     }
     if (p.len >= sizeof spec->job) {
-        return wrong(err, name, p, "the name of the job is longer than 63 characters");
+        return fail_name(err, name, p,
+                         "the name of the job is longer than 63 characters");
     }
     for (size_t i = 0; i < p.len; i++) {
         const unsigned char c = (unsigned char)p.s[i];
 
         if (!isalnum(c) && c != '_' && c != '-' && c != '.') {
-            return wrong(err, name, p,
-                         "the name of a job has letters, digits, '_', '-' and '.'");
+            return fail_name(err, name, p,
+                             "the name of a job has letters, digits, '_', '-' and '.'");
         }
     }
     memcpy(spec->job, p.s, p.len);
@@ -88,17 +91,18 @@ static ls_status take_type(const char *name, struct piece p, struct spec *spec,
                            ls_error *err)
 {
     if (spec->type[0] != '\0') {
-        return wrong(err, name, p, "a second device type");
+        return fail_name(err, name, p, "a second device type");
     }
     if (p.len == 0 || p.len >= sizeof spec->type || !isalpha((unsigned char)p.s[0])) {
-        return wrong(err, name, p,
-                     "a device type begins with a letter and has at most 15");
+        return fail_name(
+            err, name, p,
+            "a device type begins with a letter and has at most 15 characters");
     }
     for (size_t i = 0; i < p.len; i++) {
         const unsigned char c = (unsigned char)p.s[i];
 
         if (!isalnum(c) && c != '_') {
-            return wrong(err, name, p, "a device type has letters, digits and '_'");
+            return fail_name(err, name, p, "a device type has letters, digits and '_'");
         }
         spec->type[i] = (char)toupper(c);
     }
@@ -106,7 +110,7 @@ static ls_status take_type(const char *name, struct piece p, struct spec *spec,
     return LS_OK;
 }
 
-/* Types that may stand without "device:". */
+/* Types that may be written without "device:". */
 static bool is_short_type(struct piece p)
 {
     static const char *const types[] = {"CPU", "GPU", "TPU"};
@@ -130,30 +134,30 @@ static ls_status take_part(const char *name, struct piece whole, const struct pi
 {
     ls_status st;
 
-    if (n == 2 && is(f[0], "job")) {
+    if (n == 2 && piece_is(f[0], "job")) {
         return take_job(name, f[1], spec, err);
     }
-    if (n == 2 && is(f[0], "replica")) {
+    if (n == 2 && piece_is(f[0], "replica")) {
         return take_number(name, f[1], &spec->replica, err);
     }
-    if (n == 2 && is(f[0], "task")) {
+    if (n == 2 && piece_is(f[0], "task")) {
         return take_number(name, f[1], &spec->task, err);
     }
     if (n <= 2 && is_short_type(f[0])) {
         st = take_type(name, f[0], spec, err);
         return st == LS_OK && n == 2 ? take_number(name, f[1], &spec->index, err) : st;
     }
-    if (n == 3 && is(f[0], "device")) {
+    if (n == 3 && piece_is(f[0], "device")) {
         st = take_type(name, f[1], spec, err);
         return st == LS_OK ? take_number(name, f[2], &spec->index, err) : st;
     }
-    if (is(f[0], "device")) {
-        return wrong(err, name, whole, "\"device\" takes a type and a number");
+    if (piece_is(f[0], "device")) {
+        return fail_name(err, name, whole, "\"device\" takes a type and a number");
     }
-    return wrong(err, name, whole, "neither job, replica, task nor a device");
+    return fail_name(err, name, whole, "neither job, replica, task nor a device");
 }
 
-static ls_status parse(const char *name, struct spec *spec, ls_error *err)
+static ls_status parse_name(const char *name, struct spec *spec, ls_error *err)
 {
     const char *s = name;
 
@@ -169,16 +173,16 @@ static ls_status parse(const char *name, struct spec *spec, ls_error *err)
             const size_t len = LSI_MIN(strcspn(s, ":"), (size_t)(end - s));
 
             if (n == MOST_FIELDS) {
-                return wrong(err, name, whole, "too many colons");
+                return fail_name(err, name, whole, "too many colons");
             }
             fields[n++] = (struct piece){s, len};
             s += len;
             if (s == end) {
                 break;
             }
-            s++; // the colon; a field that is empty follows if nothing does
+            s++; // the colon; at the end of the part an empty field follows
         }
-        if (n > 0) { // an empty part says nothing
+        if (n > 0) { // an empty part is skipped
             const ls_status st = take_part(name, whole, fields, n, spec, err);
 
             if (st != LS_OK) {
@@ -192,8 +196,8 @@ static ls_status parse(const char *name, struct spec *spec, ls_error *err)
     }
 }
 
-/* What `under` says where `over` says nothing. */
-static void merge(struct spec *over, const struct spec *under)
+/* Fills the missing parts of `over` from `under`. */
+static void fill_missing(struct spec *over, const struct spec *under)
 {
     if (over->job[0] == '\0') {
         memcpy(over->job, under->job, sizeof over->job);
@@ -211,7 +215,7 @@ ls_status ls_device_canonicalize(const char *name, const char *defaults, char *b
 {
     if (buf == NULL || size == 0) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "canonicalize: no room for the name");
+                             "canonicalize: buf is NULL or its size is 0");
     }
     return lsi_device_canonical(name, defaults, buf, size, err);
 }
@@ -226,19 +230,19 @@ ls_status lsi_device_canonical(const char *name, const char *dflt, char *out, si
 
     if (name == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "a device without a name (NULL): write it like \"CPU:0\"");
+                             "the name of the device is NULL; write it like \"CPU:0\"");
     }
-    st = parse(name, &spec, err);
+    st = parse_name(name, &spec, err);
     if (st == LS_OK && dflt != NULL) {
-        st = parse(dflt, &under, err);
+        st = parse_name(dflt, &under, err);
         if (st == LS_OK) {
-            merge(&spec, &under);
+            fill_missing(&spec, &under);
         }
     }
     if (st != LS_OK) {
         return st;
     }
-    merge(&spec, &first);
+    fill_missing(&spec, &first);
     len = snprintf(out, size, "/job:%s/replica:%d/task:%d/device:%s:%d", spec.job,
                    spec.replica, spec.task, spec.type, spec.index);
     if (len < 0 || (size_t)len >= size) {

@@ -1,3 +1,4 @@
+/* Device names, runtimes, settings and the topology of the machine. */
 #include "device/device.h"
 #include "device/settings.h"
 #include "device/topology.h"
@@ -378,11 +379,12 @@ LST_TEST(a_device_is_found_by_any_spelling_and_a_missing_one_names_those_there)
     LST_CHECK(strstr(err.message, "LS_DEVICES") != NULL);
     // No setting makes a GPU, or a device of another process.
     LST_FAILS(ls_runtime_find_device(rt, "/gpu:0", &dev, &err), LS_NOT_FOUND, err,
-              "GPU:0: this build computes on CPUs alone and knows no GPU; there are "
-              "CPU:0, CPU:1");
+              "GPU:0: this build supports CPU devices only, not GPU; there are CPU:0, "
+              "CPU:1");
     LST_CHECK(strstr(err.message, "LS_DEVICES") == NULL);
     LST_FAILS(ls_runtime_find_device(rt, "/job:worker/cpu:0", &dev, &err), LS_NOT_FOUND,
-              err, "those of its own process, here CPU:0, CPU:1 of /job:localhost");
+              err,
+              "devices of its own process only, here CPU:0, CPU:1 of /job:localhost");
     LST_CHECK(strstr(err.message, "LS_DEVICES") == NULL);
     LST_FAILS(ls_runtime_find_device(rt, "/cpu:a", &dev, &err), LS_INVALID_ARGUMENT, err,
               "/cpu:a");

@@ -1,3 +1,4 @@
+/* Instruction sets: their names, and the best one of this CPU. */
 #include "device/device.h"
 
 #if defined(__x86_64__)

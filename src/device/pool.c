@@ -1,3 +1,4 @@
+/* The memory pool of a device: size classes, free lists, and what is given back when. */
 #include "device/pool.h"
 
 #include "os/memory.h"
@@ -24,7 +25,7 @@
  */
 enum { UNIT = 64, CLASSES = 168, SPINS = 64 };
 
-/* Blocks from 128 KiB on are worth giving back: their classes are counted. */
+/* Blocks from 128 KiB on are returned to the system: their classes are counted. */
 enum { LARGE_CLASS = 39, WINDOW = 64 };
 
 #define LARGE ((size_t)1 << 17)
@@ -32,7 +33,7 @@ enum { LARGE_CLASS = 39, WINDOW = 64 };
 
 enum state { USED = 0x55534544, FREE = 0x46524545 };
 
-/* Stands in the 64 bytes before each block, so that a block knows its class. */
+/* In the 64 bytes before each block. */
 struct header {
     struct header *next_free;   // the list of its class
     struct header *prev, *next; // all blocks of the pool
@@ -57,15 +58,15 @@ struct lsi_pool {
     size_t held, used;        // bytes of large blocks
     size_t peak, peak_before; // of `used`, in this window and in the one before
     size_t contexts;          // that may take memory
-    bool emptied;             // when the last context left, and nobody asked since
-    bool keeps;               // somebody did: leaving does not mean to stay away
+    bool emptied;             // by the last context, and no large block was needed since
+    bool keeps;               // one was: the last context to leave keeps the blocks
 };
 
 _Static_assert(sizeof(struct header) <= UNIT, "a header fits before its block");
 
-static void lock(lsi_pool *pool)
+static void lock_pool(lsi_pool *pool)
 {
-    // Held for some ten instructions: worth a short spin, then let the holder run.
+    // Held for some ten instructions: spin shortly, then yield to the holder.
     for (int i = 0; atomic_flag_test_and_set_explicit(&pool->lock, memory_order_acquire);
          i++) {
         if (i < SPINS) {
@@ -76,7 +77,7 @@ static void lock(lsi_pool *pool)
     }
 }
 
-static void unlock(lsi_pool *pool)
+static void unlock_pool(lsi_pool *pool)
 {
     atomic_flag_clear_explicit(&pool->lock, memory_order_release);
 }
@@ -128,10 +129,10 @@ lsi_pool *lsi_pool_create(void)
 
 static void return_to_system(struct header *h)
 {
-    // Whoever gets the memory next, a user's allocator too, may write to all of it.
+    // The next owner of the memory may write to all of it.
     ASAN_UNPOISON_MEMORY_REGION((char *)h + UNIT, class_bytes(h->class));
     if (h->class >= LARGE_CLASS) {
-        // Between others on the heap it would stay, and its memory with it.
+        // The allocator may keep it mapped: let the system have the pages now.
         lsi_memory_forget((char *)h + UNIT, class_bytes(h->class));
     }
     lsi_free(h);
@@ -151,7 +152,7 @@ void lsi_pool_release(lsi_pool *pool)
     lsi_free(pool);
 }
 
-/* With the lock held: the block is the pool's no more. */
+/* With the lock held: removes a block from the pool. */
 static void unlink_block(lsi_pool *pool, struct header *h)
 {
     if (h->prev != NULL) {
@@ -191,18 +192,18 @@ static void return_list(struct header *list)
 }
 
 /* Gives free large blocks back to the system; false: there were none. */
-static bool trim(lsi_pool *pool)
+static bool trim_pool(lsi_pool *pool)
 {
     struct header *list = NULL;
     bool any = false;
 
-    lock(pool);
+    lock_pool(pool);
     for (unsigned class = LARGE_CLASS; class < CLASSES; class ++) {
         while (pool->free_lists[class] != NULL) {
             take_off(pool, class, &list);
         }
     }
-    unlock(pool);
+    unlock_pool(pool);
     any = list != NULL;
     return_list(list);
     return any;
@@ -216,7 +217,7 @@ static unsigned idle_class(const lsi_pool *pool)
     for (unsigned class = LARGE_CLASS; class < CLASSES; class ++) {
         const struct count *n = &pool->counts[class - LARGE_CLASS];
 
-        // What this step or the last one took, the next one will want again.
+        // What this step or the last one used, the next one will use again.
         if (pool->free_lists[class] != NULL && n->last + 1 < pool->step &&
             (found == CLASSES || n->last < pool->counts[found - LARGE_CLASS].last)) {
             found = class;
@@ -226,16 +227,16 @@ static unsigned idle_class(const lsi_pool *pool)
 }
 
 /*
- * Before a large block is asked for: sizes that vary from step to step would leave free
- * blocks in every class. Idle ones go, until the pool holds half as much again as was in
- * use at once.
+ * Before a large block is allocated: sizes that vary from step to step would leave free
+ * blocks in every class. Returns idle ones to the system until the pool holds at most 1.5
+ * times what was in use at once.
  */
 static LSI_COLD void make_room(lsi_pool *pool, size_t bytes)
 {
     struct header *list = NULL;
     size_t most = 0;
 
-    lock(pool);
+    lock_pool(pool);
     most = LSI_MAX(LSI_MAX(pool->peak, pool->peak_before), pool->used + bytes);
     while (pool->held + bytes > most + most / 2) {
         const unsigned class = idle_class(pool);
@@ -247,7 +248,7 @@ static LSI_COLD void make_room(lsi_pool *pool, size_t bytes)
     }
     pool->keeps = pool->keeps || pool->emptied;
     pool->emptied = false;
-    unlock(pool);
+    unlock_pool(pool);
     return_list(list);
 }
 
@@ -255,7 +256,7 @@ void lsi_pool_step(lsi_pool *pool)
 {
     struct header *list = NULL;
 
-    lock(pool);
+    lock_pool(pool);
     if (++pool->step % WINDOW == 0) {
         for (unsigned class = LARGE_CLASS; class < CLASSES; class ++) {
             struct count *n = &pool->counts[class - LARGE_CLASS];
@@ -270,35 +271,35 @@ void lsi_pool_step(lsi_pool *pool)
         pool->peak_before = pool->peak;
         pool->peak = pool->used;
     }
-    unlock(pool);
+    unlock_pool(pool);
     return_list(list);
 }
 
 void lsi_pool_enter(lsi_pool *pool)
 {
-    lock(pool);
+    lock_pool(pool);
     pool->contexts++;
-    unlock(pool);
+    unlock_pool(pool);
 }
 
 void lsi_pool_leave(lsi_pool *pool)
 {
     bool empty = false;
 
-    lock(pool);
+    lock_pool(pool);
     empty = --pool->contexts == 0 && !pool->keeps;
     pool->emptied = pool->emptied || empty;
-    unlock(pool);
+    unlock_pool(pool);
     if (empty) {
-        (void)trim(pool);
+        (void)trim_pool(pool);
     }
 }
 
 /*
- * Has the system put memory behind every page now: a block goes from hand to hand, and
- * one that was used in part would otherwise fault in a later step, when nothing should.
+ * Writes to every page, so that the system provides its memory now: a block that was used
+ * in part only would otherwise cause page faults in a later step.
  */
-static void touch(struct header *h, size_t bytes)
+static void touch_pages(struct header *h, size_t bytes)
 {
     enum { PAGE = 4096 };
 
@@ -318,8 +319,8 @@ static LSI_COLD struct header *ask_system(lsi_pool *pool, unsigned class)
         make_room(pool, bytes);
     }
     h = lsi_alloc_aligned(bytes, align);
-    // Small blocks would not bring back enough to matter.
-    if (h == NULL && bytes > LARGE && trim(pool)) {
+    // Freeing small blocks would not help.
+    if (h == NULL && bytes > LARGE && trim_pool(pool)) {
         h = lsi_alloc_aligned(bytes, align);
     }
     if (h == NULL) {
@@ -328,7 +329,7 @@ static LSI_COLD struct header *ask_system(lsi_pool *pool, unsigned class)
     if (bytes > HUGE_PAGE) {
         lsi_memory_want_huge_pages(h, bytes);
     }
-    touch(h, bytes);
+    touch_pages(h, bytes);
     memset(h, 0, sizeof *h);
     h->class = class;
     return h;
@@ -371,17 +372,17 @@ LSI_HOT void *lsi_pool_alloc(lsi_pool *pool, size_t bytes, bool *first)
     if (class >= CLASSES) {
         return NULL;
     }
-    lock(pool);
+    lock_pool(pool);
     h = pool->free_lists[class];
     if (h != NULL) {
         pool->free_lists[class] = h->next_free;
     } else {
-        unlock(pool);
+        unlock_pool(pool);
         h = ask_system(pool, class);
         if (h == NULL) {
             return NULL;
         }
-        lock(pool);
+        lock_pool(pool);
         link_block(pool, h);
     }
     h->state = USED;
@@ -389,11 +390,11 @@ LSI_HOT void *lsi_pool_alloc(lsi_pool *pool, size_t bytes, bool *first)
         count_taken(pool, class);
     }
     was_first = pool->stats.blocks_used++ == 0;
-    unlock(pool);
+    unlock_pool(pool);
     if (first != NULL) {
         *first = was_first;
     }
-    // Only what was asked for: reading on into the rest of the class is an error too.
+    // Only the requested bytes: reading the rest of the block is an error, too.
     ASAN_POISON_MEMORY_REGION((char *)h + UNIT, class_bytes(class));
     ASAN_UNPOISON_MEMORY_REGION((char *)h + UNIT, bytes);
     return (char *)h + UNIT;
@@ -405,7 +406,7 @@ LSI_HOT bool lsi_pool_free(lsi_pool *pool, void *ptr)
     bool last;
 
     ASAN_POISON_MEMORY_REGION(ptr, class_bytes(h->class));
-    lock(pool);
+    lock_pool(pool);
     LSI_ASSERT(h->state == USED);
     h->state = FREE;
     h->next_free = pool->free_lists[h->class];
@@ -415,13 +416,13 @@ LSI_HOT bool lsi_pool_free(lsi_pool *pool, void *ptr)
         pool->used -= class_bytes(h->class);
     }
     last = --pool->stats.blocks_used == 0;
-    unlock(pool);
+    unlock_pool(pool);
     return last;
 }
 
 void lsi_pool_stats_get(lsi_pool *pool, lsi_pool_stats *out)
 {
-    lock(pool);
+    lock_pool(pool);
     *out = pool->stats;
-    unlock(pool);
+    unlock_pool(pool);
 }

@@ -1,10 +1,10 @@
 /*
- * Buffers that are used again: memory of a size class comes back in last-in-first-out
- * order, so a step that repeats itself gets the same, still cached addresses and asks the
- * system for nothing. Large blocks are given back when a new one is needed and half as
- * much again is held as recent steps had in use (but not what the last two took), when
- * steps have not used them for long, when the last context leaves, and when the system
- * has run out of memory.
+ * A memory pool: freed blocks are reused in last-in-first-out order within their size
+ * class, so a step that repeats itself gets the same, still cached addresses and asks the
+ * system for nothing. Free large blocks are returned to the system: when a new one is
+ * needed and the pool holds more than 1.5 times what recent steps had in use (except
+ * blocks that the last two steps used); when steps have not used them for long; when the
+ * last context leaves; and when the system has run out of memory.
  *
  * Threads: any.
  */
@@ -19,7 +19,7 @@ enum { LSI_POOL_ALIGN = 64 };
 /* NULL: out of memory. */
 lsi_pool *lsi_pool_create(void);
 
-/* Gives everything back to the system, blocks in use among it. NULL is allowed. */
+/* Returns all memory to the system, also blocks in use. NULL is allowed. */
 void lsi_pool_release(lsi_pool *pool);
 
 /*
@@ -31,12 +31,12 @@ void *lsi_pool_alloc(lsi_pool *pool, size_t bytes, bool *first);
 /* Returns whether it was the last one in use. `ptr` is from lsi_pool_alloc(). */
 bool lsi_pool_free(lsi_pool *pool, void *ptr);
 
-/* A step ended: blocks that the steps of late did not need may go. */
+/* A step ended: returns free blocks that recent steps did not need. */
 void lsi_pool_step(lsi_pool *pool);
 
 /*
- * A context opens or closes. The last one to close gives large free blocks back, unless
- * it was seen that another one comes and wants them again.
+ * A context opens or closes. The last one to close returns free large blocks to the
+ * system, unless a context asked for such memory again after an earlier such return.
  */
 void lsi_pool_enter(lsi_pool *pool);
 void lsi_pool_leave(lsi_pool *pool);
@@ -48,6 +48,6 @@ typedef struct lsi_pool_stats {
 } lsi_pool_stats;
 void lsi_pool_stats_get(lsi_pool *pool, lsi_pool_stats *out);
 
-/* The bytes a block for `bytes` really has; 0: too large for any. */
+/* The size of the block that `bytes` would get; 0: too large for any class. */
 size_t lsi_pool_rounded(size_t bytes);
 #endif

@@ -1,3 +1,4 @@
+/* The memory pool: reuse, alignment, and what is given back to the system. */
 #include "device/pool.h"
 
 #include "os/memory.h"

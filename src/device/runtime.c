@@ -1,3 +1,4 @@
+/* Runtimes: creation of the logical devices, the default runtime, finding a device. */
 #include "device/device.h"
 #include "device/pool.h"
 #include "device/settings.h"
@@ -13,12 +14,12 @@ struct ls_runtime {
     lsi_settings settings;
 };
 
-/* The default runtime: made once under the lock, read without it ever after. */
+/* The default runtime: created once under the lock, then read without it. */
 static _Atomic(ls_runtime *) default_runtime;
 static lsi_mutex default_lock = LSI_MUTEX_INIT;
 
 /* The processors of this process; `*out` is the caller's to free. */
-static ls_status list_processors(bool by_place, int **out, int *count, ls_error *err)
+static ls_status list_processors(bool by_topology, int **out, int *count, ls_error *err)
 {
     const int most = lsi_affinity_get(NULL, 0);
     int *list = lsi_alloc((size_t)most, sizeof *list);
@@ -28,7 +29,7 @@ static ls_status list_processors(bool by_place, int **out, int *count, ls_error 
         return lsi_fail_memory(err, "the list of cores", (size_t)most * sizeof *list);
     }
     *count = LSI_MIN(lsi_affinity_get(list, most), most);
-    if (by_place) {
+    if (by_topology) {
         int ordered = 0;
 
         if (lsi_topology_order(list, most, &ordered, &why) == LS_OK && ordered > 0) {
@@ -42,7 +43,9 @@ static ls_status list_processors(bool by_place, int **out, int *count, ls_error 
     return LS_OK;
 }
 
-/* Device i's team stays on its own part of the list, one member after the other. */
+/*
+ * With `pin`, the members of the team stay on the cores in `share`, one after the other.
+ */
 static ls_status make_team(ls_device *dev, const int *share, int threads, bool pin,
                            ls_error *err)
 {
@@ -73,7 +76,7 @@ static ls_status make_device(ls_runtime *rt, int i, const int *processors, int c
     int64_t begin, end;
 
     lsi_team_share(count, 1, i, n, &begin, &end);
-    if (begin == end) { // more devices than cores: they take turns
+    if (begin == end) { // more devices than cores: they share
         begin = i % count;
         end = begin + 1;
     }
@@ -103,7 +106,7 @@ void lsi_device_settle(const ls_device *dev)
     }
 }
 
-static void destroy(ls_runtime *rt)
+static void destroy_runtime(ls_runtime *rt)
 {
     for (int i = 0; rt->devices != NULL && i < rt->device_count; i++) {
         lsi_team_release(rt->devices[i].team);
@@ -113,8 +116,8 @@ static void destroy(ls_runtime *rt)
     lsi_free(rt);
 }
 
-static ls_status create(const ls_runtime_options *opts, bool lenient, ls_runtime **out,
-                        ls_error *err)
+static ls_status create_runtime(const ls_runtime_options *opts, bool lenient,
+                                ls_runtime **out, ls_error *err)
 {
     ls_runtime *rt = lsi_alloc(1, sizeof *rt);
     int *processors = NULL;
@@ -149,7 +152,7 @@ out:
     if (st == LS_OK) {
         *out = rt;
     } else {
-        destroy(rt);
+        destroy_runtime(rt);
     }
     return st;
 }
@@ -158,10 +161,9 @@ ls_status ls_runtime_create(const ls_runtime_options *opts, ls_runtime **out,
                             ls_error *err)
 {
     if (out == NULL) {
-        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "runtime: there is no place for the result (out is NULL)");
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "runtime: out is NULL");
     }
-    return create(opts, false, out, err);
+    return create_runtime(opts, false, out, err);
 }
 
 ls_runtime *ls_runtime_retain(ls_runtime *rt)
@@ -175,7 +177,7 @@ ls_runtime *ls_runtime_retain(ls_runtime *rt)
 void ls_runtime_release(ls_runtime *rt)
 {
     if (rt != NULL && atomic_fetch_sub(&rt->refs, 1) == 1) {
-        destroy(rt);
+        destroy_runtime(rt);
     }
 }
 
@@ -191,7 +193,7 @@ ls_runtime *lsi_runtime_default(void)
     if (rt == NULL) {
         ls_error err = LS_ERROR_INIT;
 
-        if (create(NULL, true, &rt, &err) == LS_OK) {
+        if (create_runtime(NULL, true, &rt, &err) == LS_OK) {
             atomic_store(&default_runtime, rt);
         } else {
             lsi_log(LS_LOG_ERROR, "no default runtime: %s", err.message);
@@ -218,7 +220,7 @@ ls_device *ls_runtime_device(ls_runtime *rt, int i)
     return rt != NULL && i >= 0 && i < rt->device_count ? &rt->devices[i] : NULL;
 }
 
-/* "CPU:0, CPU:1": all of few, the ends of many. */
+/* "CPU:0, CPU:1"; of many devices the first three and the last. */
 static void list_devices(const ls_runtime *rt, char *out, size_t size)
 {
     const int shown = rt->device_count <= 16 ? rt->device_count : 3;
@@ -234,7 +236,7 @@ static void list_devices(const ls_runtime *rt, char *out, size_t size)
     }
 }
 
-/* What to do about a device that is not there depends on why it is not. */
+/* The error for a device that does not exist, with the reason and the remedy. */
 static ls_status no_device(const char *wanted, const char *there, ls_error *err)
 {
     static const char local[] = "/job:localhost/replica:0/task:0";
@@ -242,19 +244,19 @@ static ls_status no_device(const char *wanted, const char *there, ls_error *err)
 
     if (strncmp(type, "CPU:", 4) != 0) {
         return lsi_fail(err, LS_NOT_FOUND, -1,
-                        "there is no device %s: this build computes on CPUs alone and "
-                        "knows no %.*s; there are %s",
+                        "there is no device %s: this build supports CPU devices only, "
+                        "not %.*s; there are %s",
                         wanted, (int)strcspn(type, ":"), type, there);
     }
     if (strncmp(wanted, local, sizeof local - 1) != 0) {
         return lsi_fail(err, LS_NOT_FOUND, -1,
-                        "there is no device %s: a runtime has those of its own process, "
-                        "here %s of %s",
+                        "there is no device %s: a runtime has the devices of its own "
+                        "process only, here %s of %s",
                         wanted, there, local);
     }
     return lsi_fail(err, LS_NOT_FOUND, -1,
-                    "there is no device %s: this runtime has %s of %s; LS_DEVICES or the "
-                    "option logical_cpus makes more",
+                    "there is no device %s: this runtime has %s of %s; set LS_DEVICES or "
+                    "the option logical_cpus for more",
                     wanted, there, local);
 }
 
@@ -270,8 +272,7 @@ ls_status ls_runtime_find_device(ls_runtime *rt, const char *name, ls_device **o
         return lsi_fail_memory(err, "the default runtime", sizeof *rt);
     }
     if (out == NULL) {
-        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                        "find device: there is no place for the result (out is NULL)");
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "find device: out is NULL");
     }
     st = lsi_device_canonical(name, NULL, wanted, sizeof wanted, err);
     if (st != LS_OK) {

@@ -1,3 +1,4 @@
+/* Settings of a runtime: options first, then the environment, then defaults. */
 #include "device/settings.h"
 
 #include <errno.h>
@@ -26,11 +27,11 @@ static const char *const helps[] = {
 #undef ROW
 };
 
-static void show(const struct reader *r, lsi_setting s, const char *origin,
-                 const char *fmt, ...) LS_PRINTF(4, 5);
+static void show_setting(const struct reader *r, lsi_setting s, const char *origin,
+                         const char *fmt, ...) LS_PRINTF(4, 5);
 
-static void show(const struct reader *r, lsi_setting s, const char *origin,
-                 const char *fmt, ...)
+static void show_setting(const struct reader *r, lsi_setting s, const char *origin,
+                         const char *fmt, ...)
 {
     va_list args;
 
@@ -43,27 +44,27 @@ static void show(const struct reader *r, lsi_setting s, const char *origin,
     r->to->shown[s].help = helps[s];
 }
 
-/* A setting that somebody else reads, who also says so if it is not `understood`. */
-static void show_word(const struct reader *r, lsi_setting s,
-                      bool (*understood)(const char *text), const char *dflt)
+/* A setting that another file reads, and warns about if it is not `understood`. */
+static void show_other(const struct reader *r, lsi_setting s,
+                       bool (*understood)(const char *text), const char *dflt)
 {
     const char *const text = lsi_env(variables[s]);
     const bool taken = text != NULL && understood(text);
 
-    show(r, s, taken ? "environment" : "default", "%.20s", taken ? text : dflt);
+    show_setting(r, s, taken ? "environment" : "default", "%.20s", taken ? text : dflt);
 }
 
-/* LS_OK when the caller may go on without the setting. */
-static ls_status refuse(const struct reader *r, lsi_setting s, const char *text,
-                        const char *choices)
+/* Rejects a setting; LS_OK if `lenient`: the caller goes on without it. */
+static ls_status refuse_setting(const struct reader *r, lsi_setting s, const char *text,
+                                const char *choices)
 {
     if (r->lenient) {
         lsi_log(LS_LOG_WARNING, "%s=%.80s is ignored: it must be %s; %s is used",
                 variables[s], text, choices, r->to->text[s]);
         return LS_OK;
     }
-    return lsi_fail(r->err, LS_INVALID_ARGUMENT, -1, "%s=%.80s: it is %s", variables[s],
-                    text, choices);
+    return lsi_fail(r->err, LS_INVALID_ARGUMENT, -1, "%s=%.80s: it must be %s",
+                    variables[s], text, choices);
 }
 
 /* A whole number in [lo, hi] that fills the text; false: it is not. */
@@ -95,21 +96,21 @@ static ls_status read_count(const struct reader *r, lsi_setting s, int option, i
     if (option != 0) {
         if (option < lo || option > hi) {
             return lsi_fail(r->err, LS_INVALID_ARGUMENT, -1,
-                            "runtime: option for %s is %d: it is %s", variables[s],
+                            "runtime: option for %s is %d: it must be %s", variables[s],
                             option, choices);
         }
         *out = option;
-        show(r, s, "option", "%d", option);
+        show_setting(r, s, "option", "%d", option);
         return LS_OK;
     }
     *out = dflt;
-    show(r, s, "default", "%d", dflt);
+    show_setting(r, s, "default", "%d", dflt);
     if (text != NULL) {
         if (!to_number(text, (uint64_t)lo, (uint64_t)hi, &n)) {
-            return refuse(r, s, text, choices);
+            return refuse_setting(r, s, text, choices);
         }
         *out = (int)n;
-        show(r, s, "environment", "%d", *out);
+        show_setting(r, s, "environment", "%d", *out);
     }
     return LS_OK;
 }
@@ -122,18 +123,18 @@ static ls_status read_switch(const struct reader *r, lsi_setting s, bool option,
     const char *const text = lsi_env(variables[s]);
 
     *out = option || dflt;
-    show(r, s, option ? "option" : "default", "%d", *out);
+    show_setting(r, s, option ? "option" : "default", "%d", *out);
     if (option || text == NULL) {
         return LS_OK;
     }
     for (size_t i = 0; i < LSI_COUNT_OF(words); i++) {
         if (strcasecmp(text, words[i]) == 0) {
             *out = i % 2 == 1;
-            show(r, s, "environment", "%d", *out);
+            show_setting(r, s, "environment", "%d", *out);
             return LS_OK;
         }
     }
-    return refuse(r, s, text, "0 or 1");
+    return refuse_setting(r, s, text, "0 or 1");
 }
 
 static ls_status read_isa(const struct reader *r, const char *option)
@@ -146,16 +147,16 @@ static ls_status read_isa(const struct reader *r, const char *option)
     lsi_isa isa;
 
     r->to->isa = best;
-    show(r, LSI_SETTING_ISA, "default", "%s", lsi_isa_name(best));
+    show_setting(r, LSI_SETTING_ISA, "default", "%s", lsi_isa_name(best));
     if (text == NULL) {
         return LS_OK;
     }
     if (lsi_isa_from_name(text, &isa) && isa <= best) {
         r->to->isa = isa;
-        show(r, LSI_SETTING_ISA, origin, "%s", lsi_isa_name(isa));
+        show_setting(r, LSI_SETTING_ISA, origin, "%s", lsi_isa_name(isa));
         return LS_OK;
     }
-    (void)snprintf(choices, sizeof choices, "one of what this CPU has: ref");
+    (void)snprintf(choices, sizeof choices, "one that this CPU has: ref");
     for (int i = LSI_ISA_BASELINE; i <= (int)best; i++) {
         used = strlen(choices);
         (void)snprintf(choices + used, sizeof choices - used, ", %s",
@@ -163,9 +164,10 @@ static ls_status read_isa(const struct reader *r, const char *option)
     }
     if (option != NULL) {
         return lsi_fail(r->err, LS_INVALID_ARGUMENT, -1,
-                        "runtime: instruction set \"%.80s\": it is %s", option, choices);
+                        "runtime: instruction set \"%.80s\": it must be %s", option,
+                        choices);
     }
-    return refuse(r, LSI_SETTING_ISA, text, choices);
+    return refuse_setting(r, LSI_SETTING_ISA, text, choices);
 }
 
 static ls_status read_seed(const struct reader *r, const ls_runtime_options *opts)
@@ -173,18 +175,18 @@ static ls_status read_seed(const struct reader *r, const ls_runtime_options *opt
     const char *const text = lsi_env("LS_SEED");
 
     r->to->seed = opts->seeded ? opts->seed : 0;
-    show(r, LSI_SETTING_SEED, opts->seeded ? "option" : "default", "%" PRIu64,
-         r->to->seed);
+    show_setting(r, LSI_SETTING_SEED, opts->seeded ? "option" : "default", "%" PRIu64,
+                 r->to->seed);
     if (!opts->seeded && text != NULL) {
         if (!to_number(text, 0, UINT64_MAX, &r->to->seed)) {
-            return refuse(r, LSI_SETTING_SEED, text, "a whole number below 2^64");
+            return refuse_setting(r, LSI_SETTING_SEED, text, "a whole number below 2^64");
         }
-        show(r, LSI_SETTING_SEED, "environment", "%" PRIu64, r->to->seed);
+        show_setting(r, LSI_SETTING_SEED, "environment", "%" PRIu64, r->to->seed);
     }
     return LS_OK;
 }
 
-/* What is taken where these are read: src/os/team.c and src/collective/algorithm.c. */
+/* Valid as os/team.c and collective/algorithm.c see it, which read these settings. */
 static bool is_spin(const char *text)
 {
     char *end = NULL;
@@ -267,9 +269,9 @@ ls_status lsi_settings_resolve(const ls_runtime_options *opts, bool lenient,
                          &out->dnnl);
     }
     (void)snprintf(spin, sizeof spin, "%d", lsi_team_spin_us());
-    show_word(&r, LSI_SETTING_SPIN_US, is_spin, spin);
-    // Both are read where they are used, by whoever has a communicator but no runtime.
-    show_word(&r, LSI_SETTING_COMM_ALGORITHM, is_algorithm, "auto");
-    show_word(&r, LSI_SETTING_COMM_TIMEOUT_MS, is_timeout, "600000");
+    show_other(&r, LSI_SETTING_SPIN_US, is_spin, spin);
+    // Both are read where they are used: a communicator needs no runtime.
+    show_other(&r, LSI_SETTING_COMM_ALGORITHM, is_algorithm, "auto");
+    show_other(&r, LSI_SETTING_COMM_TIMEOUT_MS, is_timeout, "600000");
     return st;
 }

@@ -1,4 +1,4 @@
-/* What a runtime is made from: options, else the environment, else a choice of ours. */
+/* Settings of a runtime: from options, else the environment, else defaults. */
 #ifndef LSI_SETTINGS_H
 #define LSI_SETTINGS_H
 #include "device/device.h"
@@ -13,7 +13,8 @@
     X(DNNL, "1: the oneDNN module is used, 0: it is not")                                \
     X(SPIN_US, "microseconds a thread spins for work before it sleeps")                  \
     X(COMM_ALGORITHM, "of reductions: auto, direct, tree, hierarchical, ring")           \
-    X(COMM_TIMEOUT_MS, "milliseconds a collective waits for other ranks; -1: no end")
+    X(COMM_TIMEOUT_MS, "milliseconds a collective waits for other ranks; -1: no "        \
+                       "timeout")
 
 typedef enum lsi_setting {
 #define LSI_SETTING_ENUM(name, help) LSI_SETTING_##name,
@@ -35,7 +36,7 @@ typedef struct lsi_settings {
 
 /*
  * Fills *out, which then must not move. `opts` may be NULL. With `lenient` a setting of
- * the environment that makes no sense is logged and left out instead of failing.
+ * the environment that is not valid is logged and ignored instead of failing.
  * LS_INVALID_ARGUMENT names the setting, its value and the choices.
  */
 ls_status lsi_settings_resolve(const ls_runtime_options *opts, bool lenient,

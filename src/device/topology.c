@@ -1,10 +1,10 @@
-/* The only file that knows hwloc. */
+/* The topology of the machine, by hwloc: the only file that includes it. */
 #include "device/topology.h"
 
 #include <hwloc.h>
 #include <stdio.h>
 
-static ls_status load(hwloc_topology_t *out, ls_error *err)
+static ls_status load_topology(hwloc_topology_t *out, ls_error *err)
 {
     if (hwloc_topology_init(out) != 0) {
         return lsi_fail_memory(err, "the description of the machine", 0);
@@ -28,7 +28,7 @@ static size_t cache_bytes(hwloc_topology_t topo, hwloc_obj_type_t type)
 ls_status lsi_topology_describe(struct lsi_topology *out, ls_error *err)
 {
     hwloc_topology_t topo;
-    const ls_status st = load(&topo, err);
+    const ls_status st = load_topology(&topo, err);
 
     if (st != LS_OK) {
         return st;
@@ -40,7 +40,7 @@ ls_status lsi_topology_describe(struct lsi_topology *out, ls_error *err)
         package != NULL ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL;
 
     out->cores = hwloc_get_nbobjs_by_type(topo, HWLOC_OBJ_CORE);
-    if (out->cores < 1) { // a system that tells of processors only
+    if (out->cores < 1) { // a system that reports processors only
         out->cores = LSI_MAX(1, hwloc_get_nbobjs_by_type(topo, HWLOC_OBJ_PU));
     }
     out->threads_per_core =
@@ -59,7 +59,7 @@ ls_status lsi_topology_order(int *processors, int room, int *count, ls_error *er
     hwloc_bitmap_t mine = NULL;
     hwloc_topology_t topo;
     hwloc_obj_t pu = NULL;
-    ls_status st = load(&topo, err);
+    ls_status st = load_topology(&topo, err);
 
     if (st != LS_OK) {
         return st;
@@ -70,7 +70,7 @@ ls_status lsi_topology_order(int *processors, int room, int *count, ls_error *er
         goto out;
     }
     if (hwloc_get_cpubind(topo, mine, HWLOC_CPUBIND_THREAD) != 0) {
-        hwloc_bitmap_fill(mine); // not every system tells: all that exist
+        hwloc_bitmap_fill(mine); // not known on every system: take all that exist
     }
     *count = 0;
     while ((pu = hwloc_get_next_obj_by_type(topo, HWLOC_OBJ_PU, pu)) != NULL) {

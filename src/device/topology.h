@@ -1,5 +1,4 @@
-/* What the machine is made of, asked only by those who want to know: it costs
- * milliseconds. */
+/* Cores, caches and NUMA nodes of the machine. Every call takes milliseconds. */
 #ifndef LSI_TOPOLOGY_H
 #define LSI_TOPOLOGY_H
 #include "base/base.h"

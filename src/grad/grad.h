@@ -1,4 +1,4 @@
-/* What the layers above know of tapes: variables tell them when they are read. */
+/* What the layers above use of tapes: variables report their reads here. */
 #ifndef LSI_GRAD_H
 #define LSI_GRAD_H
 #include "op/op.h"

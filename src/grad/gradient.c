@@ -44,7 +44,7 @@ static bool clear_grads(ls_context *c, lsi_journal *j, size_t nodes)
     return true;
 }
 
-/* True if the place has a slot: this tape recorded or watches what is there. */
+/* True if the record has a slot: this tape recorded or watches it. */
 static bool on_tape(const lsi_journal *j, const ls_tape *tape, uint64_t at, size_t end)
 {
     const size_t node = (size_t)(at >> 8);
@@ -53,7 +53,7 @@ static bool on_tape(const lsi_journal *j, const ls_tape *tape, uint64_t at, size
            (lsi_node_at(j, node)->tapes & tape->bit) != 0;
 }
 
-/* The place behind a watching record, if this tape knows it: gradients are passed there.
+/* The record behind a watching record, if it is this tape's: gradients are passed to it.
  */
 static uint64_t oldest(const lsi_journal *j, const ls_tape *tape, uint64_t at, size_t end)
 {
@@ -139,12 +139,12 @@ static void step_back(ls_context *c, lsi_journal *j, const ls_tape *tape, size_t
             n->needs |= (uint64_t)1 << i;
         }
     }
-    c->file = n->file; // a failing gradient is reported where its operation stands
+    c->file = n->file; // a failing gradient is reported at the site of its operation
     c->line = n->line;
     if (n->needs == 1 && add_slice(c, j, tape, n, gouts[0])) {
         return;
     }
-    // What a user's function made it may have kept; a tape that records needs it, too.
+    // A program's function may have kept what it made; a recording tape needs it, too.
     ours = c->recording == 0 && n->op->builtin != 0;
     before = c->tensors;
     n->op->gradient(c, n, gouts, gin);
@@ -198,8 +198,8 @@ static bool seed(ls_context *c, lsi_journal *j, const ls_tape *tape, size_t end,
 }
 
 /* Walks back from the targets; afterwards the slots hold the gradients. */
-static bool walk(ls_context *c, ls_tape *tape, ls_tensor *const *targets,
-                 ls_tensor *const *given, size_t ntargets, size_t *end_out)
+static bool walk_journal(ls_context *c, ls_tape *tape, ls_tensor *const *targets,
+                         ls_tensor *const *given, size_t ntargets, size_t *end_out)
 {
     lsi_journal *j = lsi_journal_of(c);
     const size_t end = j->count;
@@ -249,7 +249,7 @@ struct askers {
     size_t mask;
 };
 
-/* The table's place of `key`: the one it has, or a free one. */
+/* The slot of `key` in the table: its own, or a free one. */
 static size_t place_of(const struct askers *a, const void *const *keys, const void *key)
 {
     size_t at = lsi_key_hash(key) & a->mask;
@@ -287,7 +287,7 @@ static bool list_askers(ls_context *c, lsi_journal *j, const void *const *keys, 
 
 /*
  * Lets the reads of each key that is asked for share a slot, and the others have their
- * own. first[i]: 1 + the place of the slot of keys[i]; 0: it was not read.
+ * own. first[i]: 1 + the index of the slot of keys[i]; 0: it was not read.
  */
 static void share_reads(lsi_journal *j, const ls_tape *tape, const struct askers *a,
                         const void *const *keys, uint64_t *first)
@@ -338,7 +338,7 @@ void(ls_gradients)(ls_context *c, ls_tape *tape, ls_tensor *const *targets,
         }
     }
     share_reads(lsi_journal_of(c), tape, NULL, NULL, NULL);
-    if (!walk(c, tape, targets, output_gradients, ntargets, &end)) {
+    if (!walk_journal(c, tape, targets, output_gradients, ntargets, &end)) {
         return;
     }
     j = lsi_journal_of(c);
@@ -382,7 +382,7 @@ void lsi_tape_key_gradients(ls_context *c, ls_tape *tape, ls_tensor *target,
     }
     memset(first, 0, n * sizeof *first);
     share_reads(j, tape, &a, keys, first);
-    if (!walk(c, tape, &target, NULL, 1, &end)) {
+    if (!walk_journal(c, tape, &target, NULL, 1, &end)) {
         return;
     }
     for (size_t i = 0; i < n && !lsi_failed(c); i++) {

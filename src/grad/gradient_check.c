@@ -1,3 +1,4 @@
+/* Compares gradients of the tape with central differences. */
 #include "grad/gradient_check.h"
 
 #include <math.h>
@@ -115,7 +116,8 @@ static ls_status by_tape(const struct work *w, ls_tensor *const *in, ls_tensor *
     return ls_context_finish(w->c, err);
 }
 
-static void compare(lsi_check *found, size_t i, int64_t e, double tape, double numeric)
+static void compare_element(lsi_check *found, size_t i, int64_t e, double tape,
+                            double numeric)
 {
     double off = fabs(tape - numeric) / (1 + fabs(numeric));
 
@@ -151,8 +153,8 @@ ls_status lsi_check_gradient(ls_device *dev, lsi_check_fn fn, void *user,
             if (st != LS_OK) {
                 break;
             }
-            compare(found, i, e, grads[i] != NULL ? lsi_element(grads[i], e) : 0,
-                    numeric);
+            compare_element(found, i, e, grads[i] != NULL ? lsi_element(grads[i], e) : 0,
+                            numeric);
         }
     }
     for (size_t i = 0; i < nin; i++) {

@@ -1,6 +1,6 @@
 /*
- * Gradients against central differences: how the tests of operations, and of whatever is
- * made of them, know that a gradient is right.
+ * Compares gradients with central differences: used by the tests of operations and of
+ * what is made of them.
  */
 #ifndef LSI_CHECK_H
 #define LSI_CHECK_H
@@ -10,7 +10,7 @@
 typedef void (*lsi_check_fn)(ls_context *c, ls_tensor *const *in, size_t nin,
                              ls_tensor **out, size_t nout, void *user);
 
-/* What was found: the worst element, and how many were looked at. */
+/* The result: the worst element, and how many were compared. */
 typedef struct lsi_check {
     size_t compared;
     double worst; /* |tape - numeric| / (1 + |numeric|); NaN counts as infinite */

@@ -1,3 +1,4 @@
+/* Sums of gradients, dense and sparse, and early release of what is not needed. */
 #include "grad/gradient_sums.h"
 
 #include "grad/journal.h"
@@ -17,7 +18,7 @@ static bool is_sparse(const ls_tensor *t)
     return t->values != NULL;
 }
 
-/* Nobody but the step's list knows the struct, nobody but the struct its memory. */
+/* Only the step's list holds the struct, and only the struct holds its memory. */
 static bool is_alone(const ls_tensor *t)
 {
     return atomic_load_explicit(&t->refs, memory_order_relaxed) == 1 && !is_sparse(t) &&
@@ -65,7 +66,7 @@ static void list_part(ls_context *c, lsi_journal *j, lsi_sum *sum, ls_tensor *g)
 }
 
 /* All parts in one: their rows one after the other, indices as int64. */
-static ls_tensor *join(ls_context *c, lsi_journal *j, const lsi_sparse_parts *parts)
+static ls_tensor *join_parts(ls_context *c, lsi_journal *j, const lsi_sparse_parts *parts)
 {
     const size_t n = parts->count;
     ls_tensor **list = lsi_journal_alloc(j, 2 * n * sizeof(ls_tensor *));
@@ -89,7 +90,7 @@ static ls_tensor *join(ls_context *c, lsi_journal *j, const lsi_sparse_parts *pa
 ls_tensor *lsi_sum_value(ls_context *c, lsi_journal *j, lsi_sum *sum)
 {
     if (sum->parts != NULL && !lsi_sum_is_own(sum)) {
-        sum->t = join(c, j, sum->parts);
+        sum->t = join_parts(c, j, sum->parts);
         sum->parts = NULL;
     }
     return sum->t;

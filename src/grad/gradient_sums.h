@@ -1,8 +1,8 @@
 /*
  * The sums that a walk over the journal makes: one for each output of a record. Dense
  * gradients are added into one tensor as soon as it is the sum's own, sparse ones are
- * listed and joined once, when somebody looks. A gradient that was added is given back at
- * once, and so is what its operation computed on the way: a weight that is used a
+ * listed and joined once, when the sum is read. A gradient that was added is given back
+ * at once, and so is what its operation computed on the way: a weight that is used a
  * thousand times costs the memory of two gradients, not of two thousand.
  *
  * All of this only while no tape is recording: a second derivative needs every tensor.
@@ -21,11 +21,11 @@ typedef struct lsi_sparse_parts {
 
 /* There is one for each output of each record, all cleared first: they are small. */
 typedef struct lsi_sum {
-    ls_tensor *t;            /* NULL: nothing came yet */
+    ls_tensor *t;            /* NULL: nothing was added yet */
     lsi_sparse_parts *parts; /* `t` is the first of several; NULL: it is alone */
 } lsi_sum;
 
-/* Stands for `parts` where nobody else has `t` or its memory: it may be added to. */
+/* Value of `parts` if no one else holds `t` or its memory: it may be added to. */
 extern lsi_sparse_parts lsi_sum_own;
 
 static inline bool lsi_sum_is_own(const lsi_sum *sum)
@@ -33,11 +33,11 @@ static inline bool lsi_sum_is_own(const lsi_sum *sum)
     return sum->parts == &lsi_sum_own;
 }
 
-/* Adds `g`; `own`: it is nobody else's, and becomes the sum's. */
+/* Adds `g`; `own`: no one else holds it, and the sum may write to it. */
 void lsi_sum_add(ls_context *c, struct lsi_journal *j, lsi_sum *sum, ls_tensor *g,
                  bool own);
 
-/* What came so far; NULL: nothing, or the step has failed. */
+/* The sum so far; NULL: nothing was added, or the step has failed. */
 ls_tensor *lsi_sum_value(ls_context *c, struct lsi_journal *j, lsi_sum *sum);
 
 /*

@@ -1,3 +1,4 @@
+/* The journal of a context: its records, its memory, and its reset after a step. */
 #include "grad/journal.h"
 
 enum { ARENA_BLOCK = 64 * 1024 };
@@ -78,7 +79,8 @@ uint64_t lsi_journal_place(const lsi_journal *j, const ls_tensor *t)
     return t->tapes != 0 && known(j, t) ? lsi_place(t->node, t->output) : LSI_NOWHERE;
 }
 
-static void record(ls_context *c, const ls_op_call *k, size_t attrs_size, uint16_t tapes)
+static void record_call(ls_context *c, const ls_op_call *k, size_t attrs_size,
+                        uint16_t tapes)
 {
     lsi_journal *j = lsi_journal_of(c);
     struct ls_op_node *n = new_node(j);
@@ -186,7 +188,7 @@ static void forget(lsi_journal *j)
     }
 }
 
-static void set_place(ls_context *c, const char *file, int line)
+static void set_site(ls_context *c, const char *file, int line)
 {
     lsi_journal *j = lsi_journal_of(c);
 
@@ -200,7 +202,7 @@ static void set_place(ls_context *c, const char *file, int line)
     }
 }
 
-static void reset(ls_context *c)
+static void reset_journal(ls_context *c)
 {
     lsi_journal *j = lsi_journal_of(c);
 
@@ -211,7 +213,7 @@ static void reset(ls_context *c)
     forget(j);
 }
 
-static void destroy(ls_context *c)
+static void destroy_journal(ls_context *c)
 {
     lsi_journal *j = lsi_journal_of(c);
 
@@ -240,7 +242,8 @@ lsi_journal *lsi_journal_open(ls_context *c)
             lsi_journal_no_memory(c);
             return NULL;
         }
-        c->recorder = (lsi_recorder){record, set_place, reset, destroy, j};
+        c->recorder =
+            (lsi_recorder){record_call, set_site, reset_journal, destroy_journal, j};
     }
     return lsi_journal_of(c);
 }

@@ -15,7 +15,7 @@ struct ls_tape {
     bool open;
     bool persistent, watches_variables, recording, used;
     uint16_t bit;
-    size_t begin; /* first record that can be its */
+    size_t begin; /* the first record that may belong to it */
 };
 
 typedef struct lsi_watched_key {
@@ -34,7 +34,7 @@ struct lsi_block;
 typedef struct lsi_journal {
     struct ls_op_node **chunks;
     size_t nchunks, count;
-    size_t placed; /* records before this one know their place in the user's source */
+    size_t placed;            /* records before this one have their site */
     struct lsi_block *blocks; /* all; `at` is the one in use */
     struct lsi_block *at;
     lsi_tape_read *reads;
@@ -78,7 +78,7 @@ lsi_journal *lsi_journal_open(ls_context *c);
 /* Memory that lives until the step ends; NULL: out of memory. */
 void *lsi_journal_alloc(lsi_journal *j, size_t bytes);
 
-/* The place that gave `t` in this step; LSI_NOWHERE: no tape has seen it. */
+/* The record and output that gave `t` in this step; LSI_NOWHERE: not recorded. */
 uint64_t lsi_journal_place(const lsi_journal *j, const ls_tensor *t);
 
 /*
@@ -88,7 +88,7 @@ uint64_t lsi_journal_place(const lsi_journal *j, const ls_tensor *t);
  */
 bool lsi_journal_watch(ls_context *c, ls_tensor *t, uint16_t tapes);
 
-/* Fails the step for want of memory. */
+/* Fails the step: out of memory. */
 void lsi_journal_no_memory(ls_context *c) LSI_COLD;
 
 /* The step is in order and the tape is usable; else the step has failed now. */

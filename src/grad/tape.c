@@ -1,4 +1,4 @@
-/* Tapes: opening, watching, stopping; and what variables tell them. */
+/* Tapes: opening, watching, stopping; and reads of variables. */
 #include "grad/journal.h"
 
 static ls_tape *open_tape(ls_context *c, const ls_tape_options *opts)
@@ -42,7 +42,7 @@ ls_tape *(ls_tape_open)(ls_context *c, const ls_tape_options *opts)
 {
     ls_tape *tape = open_tape(c, opts);
 
-    if (c != NULL) { // its macro notes the place before: it is used up
+    if (c != NULL) { // its macro noted the site before the call: clear it
         c->file = NULL;
         c->line = 0;
     }
@@ -175,7 +175,7 @@ void lsi_tape_watch_key(ls_context *c, ls_tape *tape, const void *key)
     w->tapes |= tape->bit;
 }
 
-/* The tapes that want to know of a read of `key`. */
+/* The tapes that watch a read of `key`. */
 static uint16_t tapes_for(const ls_context *c, const lsi_journal *j, const void *key,
                           bool trainable)
 {

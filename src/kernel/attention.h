@@ -1,6 +1,6 @@
 /*
- * Where attention finds the rows of its heads: in three tensors, a head after the other,
- * or side by side in one, as a dense layer leaves them. All kernels see both alike.
+ * The layout of the heads of attention: in three tensors, one head after the other, or
+ * side by side in one, as a dense layer writes them. Kernels treat both alike.
  */
 #ifndef LSI_ATTENTION_H
 #define LSI_ATTENTION_H

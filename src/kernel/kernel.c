@@ -6,7 +6,7 @@
 #include "kernel/dnnl/dnnl.h"
 #endif
 
-/* Starting a team costs about a microsecond, waking a parked member some more. */
+/* Starting a team costs about a microsecond, waking a sleeping member some more. */
 enum { WORTH_SHARING_NS = 20000, WORTH_A_MEMBER_NS = 10000 };
 
 /* The simd table of `isa`; NULL: none, the rows' own kernels do everything. */
@@ -26,7 +26,7 @@ static const lsi_kernel *simd_table(lsi_isa isa)
     }
 }
 
-/* What oneDNN has for the call; NULL: nothing, or this build or device is without it. */
+/* oneDNN's kernel for the call; NULL: none, or this build or device does not use it. */
 static lsi_kernel dnnl_kernel(const ls_op_call *k)
 {
 #ifdef LSI_HAVE_DNNL_LOADER

@@ -2,10 +2,11 @@
  * Kernels: what computes an operation once its row has checked it.
  *
  * A kernel takes the whole call: inputs, attributes, outputs (allocated, not zeroed), the
- * team to run on. `ref/` holds one for every operation, in plain C: it is the meaning.
- * `simd/` is compiled once per instruction set and holds fast ones; `dnnl/` is a module
- * over oneDNN. A fast kernel that does not do a case (dtype, shape, attributes) returns
- * LS_UNIMPLEMENTED before it has written anything, and the next in the chain is asked.
+ * team to run on. `ref/` holds one for every operation, in plain C: it defines the
+ * result. `simd/` is compiled once per instruction set and holds fast ones; `dnnl/` is a
+ * module over oneDNN. A fast kernel that does not do a case (dtype, shape, attributes)
+ * returns LS_UNIMPLEMENTED before it has written anything, and the next one in the chain
+ * runs.
  */
 #ifndef LSI_KERNEL_H
 #define LSI_KERNEL_H
@@ -42,13 +43,13 @@ struct ls_op_call {
         ls_dtype dtype;
         bool view;     /* shares the memory of input 0 from `offset` on; no kernel runs */
         size_t offset; /* bytes */
-    } spec[LSI_MAX_OUTPUTS]; /* what the shape rule said */
+    } spec[LSI_MAX_OUTPUTS]; /* set by the shape rule */
 };
 
 typedef ls_status (*lsi_kernel)(ls_op_call *k);
 
 /*
- * One entry an operation, NULL where there is none: simd/simd_table.c, a build per set.
+ * One entry per operation, NULL where there is none: simd/simd_table.c, a build per set.
  */
 extern const lsi_kernel lsi_simd_baseline[LSI_OP_COUNT];
 extern const lsi_kernel lsi_simd_avx2[LSI_OP_COUNT];
@@ -84,9 +85,9 @@ typedef struct lsi_conv_attrs {
     int stride[2], dilation[2];
     ls_padding padding;
     ls_activation activation;
-    int pad[2];       /* before, rows and columns; filled in by the front door */
+    int pad[2];       /* before, rows and columns; filled in by the public function */
     int64_t image[4]; /* conv2d_input_grad: shape of x; filter_grad: shape of w */
-    int multiplier;   /* depthwise: outputs a channel */
+    int multiplier;   /* depthwise: outputs per channel */
 } lsi_conv_attrs;
 typedef struct lsi_pool_attrs {
     int size[2], stride[2], pad[2];

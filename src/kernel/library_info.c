@@ -1,4 +1,4 @@
-/* What the library is and what it found; lockstep/info.h. */
+/* lockstep/info.h: build, compiler, machine, modules and operations. */
 #include "device/topology.h"
 #include "kernel/kernel.h"
 #include "lockstep/info.h"
@@ -66,7 +66,7 @@ const char *ls_info_device_isa(const ls_device *device)
     return device == NULL ? "?" : lsi_isa_name(device->isa);
 }
 
-/* Whether the module could be opened, asked by a kernel that it surely has. */
+/* Whether the module could be opened: it has a kernel for matmul. */
 static bool dnnl_found(const ls_device *device)
 {
 #ifdef LSI_HAVE_DNNL_LOADER

@@ -1,7 +1,7 @@
 /*
- * What optimizers do to the elements of a variable. `w_out` may be `w` itself: an update
- * in place; otherwise no two arrays overlap. Each element is computed alone, so a caller
- * may cut the arrays anywhere and share the pieces among threads.
+ * The update formulas of optimizers, as loops over elements. `w_out` may be `w` itself:
+ * an update in place; otherwise no two arrays overlap. Each element is computed alone, so
+ * a caller may cut the arrays anywhere and share the pieces among threads.
  *
  *     sgd       w -= lr g
  *     momentum  m = mu m - lr g;  w += m, or with nesterov  w += mu m - lr g

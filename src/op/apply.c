@@ -11,7 +11,7 @@ static LSI_COLD void fail_with(ls_context *c, const ls_op *op, ls_error *e, ls_s
     e->code = st;
     if (e->message[0] == '\0') {
         (void)snprintf(e->message, sizeof e->message,
-                       "%s: the operation failed with %s and said no more: %s", op->name,
+                       "%s: the operation failed with %s and no message: %s", op->name,
                        ls_status_name(st), ls_status_meaning(st));
     }
     (void)lsi_context_error(c, e);
@@ -77,7 +77,7 @@ static ls_status make_outputs(ls_context *c, ls_op_call *k)
             t->ndim = 0;
             if (ls_dtype_size(k->spec[i].dtype) == 0) {
                 return ls_op_fail(k, LS_INVALID_ARGUMENT,
-                                  "the shape rule does not say what output %d is", i);
+                                  "the shape rule has not set output %d", i);
             }
             if (!lsi_shape_bytes(&k->spec[i].shape, k->spec[i].dtype, &count, &bytes)) {
                 char text[128];
@@ -104,8 +104,8 @@ static inline bool has_work(const ls_op_call *k)
     return false;
 }
 
-static inline void record(ls_context *c, const ls_op_call *k, size_t attrs_size,
-                          ls_tensor *const *inputs)
+static inline void record_call(ls_context *c, const ls_op_call *k, size_t attrs_size,
+                               ls_tensor *const *inputs)
 {
     uint16_t tapes = 0;
 
@@ -118,13 +118,13 @@ static inline void record(ls_context *c, const ls_op_call *k, size_t attrs_size,
     }
 }
 
-static ls_status run(ls_context *c, ls_op_call *k)
+static ls_status run_call(ls_context *c, ls_op_call *k)
 {
     ls_status st;
 
     for (int i = 0; i < k->op->outputs; i++) {
         k->spec[i].view = false;
-        k->spec[i].dtype = (ls_dtype)0; // a rule that forgets an output is found out
+        k->spec[i].dtype = (ls_dtype)0; // detects a rule that forgets an output
         k->spec[i].shape.ndim = 0;
     }
     st = k->op->shape(k);
@@ -137,10 +137,10 @@ static ls_status run(ls_context *c, ls_op_call *k)
     return st;
 }
 
-static ls_status run_dense(ls_context *c, ls_op_call *k, size_t attrs_size);
+static ls_status run_call_dense(ls_context *c, ls_op_call *k, size_t attrs_size);
 
-/* Rows of the library are right; a user's row may not be. */
-static inline bool usable(const ls_op *op)
+/* Rows of the library are complete; those of a program are checked. */
+static inline bool row_is_usable(const ls_op *op)
 {
     return op != NULL &&
            (op->builtin != 0 ||
@@ -164,7 +164,7 @@ LSI_HOT void ls_op_apply(ls_context *c, const ls_op *op, ls_tensor *const *input
     bool sparse = false;
     ls_status st;
 
-    if (!usable(op)) {
+    if (!row_is_usable(op)) {
         fail_row(c);
         return;
     }
@@ -190,11 +190,11 @@ LSI_HOT void ls_op_apply(ls_context *c, const ls_op *op, ls_tensor *const *input
     k.err = &e;
     st = check_inputs(&k, &sparse);
     if (st == LS_OK && sparse) {
-        st = run_dense(c, &k, attrs_size);
+        st = run_call_dense(c, &k, attrs_size);
     } else if (st == LS_OK) {
-        st = run(c, &k);
+        st = run_call(c, &k);
         if (st == LS_OK && c->recording != 0) {
-            record(c, &k, attrs_size, inputs);
+            record_call(c, &k, attrs_size, inputs);
         }
     }
     if (st != LS_OK) {
@@ -207,7 +207,7 @@ LSI_HOT void ls_op_apply(ls_context *c, const ls_op *op, ls_tensor *const *input
 }
 
 /* Some inputs are sparse: the operation sees the dense tensors they stand for. */
-static LSI_COLD ls_status run_dense(ls_context *c, ls_op_call *k, size_t attrs_size)
+static LSI_COLD ls_status run_call_dense(ls_context *c, ls_op_call *k, size_t attrs_size)
 {
     ls_tensor **in = lsi_alloc(k->nin, sizeof(ls_tensor *));
     ls_status st = LS_OK;
@@ -223,10 +223,10 @@ static LSI_COLD ls_status run_dense(ls_context *c, ls_op_call *k, size_t attrs_s
     }
     if (st == LS_OK) {
         k->in = in;
-        st = run(c, k);
+        st = run_call(c, k);
     }
     if (st == LS_OK && c->recording != 0) {
-        record(c, k, attrs_size, in);
+        record_call(c, k, attrs_size, in);
     }
     lsi_free(in);
     return st;

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Logarithms are kept in at least float32: a half's would spoil the gradient. */
+/* Logarithms are kept in at least float32: 16 bits would be too few for the gradient. */
 static ls_dtype sum_dtype(const ls_tensor *q)
 {
     return q->dtype == LS_F64 ? LS_F64 : LS_F32;
@@ -111,11 +111,11 @@ static ls_status attention_grad_shape(ls_op_call *k)
     rows.ndim--;
     if (!is_like(k->in[3], &q, dtype) || !is_like(k->in[4], &rows, sum_dtype(k->in[0])) ||
         !is_like(k->in[5], &q, dtype)) {
-        return ls_op_fail(
-            k, LS_INVALID_ARGUMENT,
-            "queries %s, result %s, sums %s, gradient %s do not go together",
-            lsi_text_of(k->in[0]).s, lsi_text_of(k->in[3]).s, lsi_text_of(k->in[4]).s,
-            lsi_text_of(k->in[5]).s);
+        return ls_op_fail(k, LS_INVALID_ARGUMENT,
+                          "queries %s, result %s, sums %s, gradient %s: the shapes or "
+                          "dtypes do not match",
+                          lsi_text_of(k->in[0]).s, lsi_text_of(k->in[3]).s,
+                          lsi_text_of(k->in[4]).s, lsi_text_of(k->in[5]).s);
     }
     for (int i = 0; i < 3 && st == LS_OK; i++) {
         const ls_shape s = lsi_shape(k->in[i]);
@@ -130,7 +130,7 @@ static void attention_gradient(ls_context *c, const ls_op_node *n, ls_tensor *co
 {
     ls_tensor *in[6] = {n->in[0], n->in[1], n->in[2], n->out[0], n->out[1], gout[0]};
 
-    // The front door hands out the result alone: nothing reaches the sums by themselves.
+    // ls_attention() returns output 0 alone, so no gradient reaches output 1.
     ls_op_apply(c, &lsi_op_attention_grad, in, 6, n->attrs, sizeof(lsi_attention_attrs),
                 gin);
 }
@@ -204,10 +204,11 @@ static ls_status self_attention_grad_shape(ls_op_call *k)
     if (!is_like(k->in[1], &out, (ls_dtype)k->in[0]->dtype) ||
         !is_like(k->in[2], &sums, sum_dtype(k->in[0])) ||
         !is_like(k->in[3], &out, (ls_dtype)k->in[0]->dtype)) {
-        return ls_op_fail(k, LS_INVALID_ARGUMENT,
-                          "%s, result %s, sums %s, gradient %s do not go together",
-                          lsi_text_of(k->in[0]).s, lsi_text_of(k->in[1]).s,
-                          lsi_text_of(k->in[2]).s, lsi_text_of(k->in[3]).s);
+        return ls_op_fail(
+            k, LS_INVALID_ARGUMENT,
+            "%s, result %s, sums %s, gradient %s: the shapes or dtypes do not match",
+            lsi_text_of(k->in[0]).s, lsi_text_of(k->in[1]).s, lsi_text_of(k->in[2]).s,
+            lsi_text_of(k->in[3]).s);
     }
     return lsi_shape_same(k);
 }

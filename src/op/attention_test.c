@@ -1,3 +1,4 @@
+/* attention and self_attention: values, gradients, masks, arguments. */
 #include "ls_row_check.h"
 
 struct operands {

@@ -3,7 +3,7 @@
 
 #include "kernel/ref/ref.h"
 
-/* The row of an operation without attributes, and its front door. */
+/* The row of an operation without attributes, and its public function. */
 #define ROW(name, shape, gradient)                                                       \
     LSI_ROW(name, 2, 2, 1, shape, lsi_ref_##name, gradient);                             \
                                                                                          \

@@ -1,3 +1,4 @@
+/* Operations on two operands: values, broadcasting, gradients, arguments. */
 #include "ls_row_check.h"
 
 /* `t` has the dtype and, exactly, the numbers of `want`. */

@@ -12,7 +12,7 @@ ls_tensor *(ls_constant)(ls_context *c, ls_dtype dtype, ls_shape shape, const vo
         return NULL;
     }
     if (dtype != LS_STRING && lsi_shape_bytes(&shape, dtype, &count, &bytes)) {
-        t = lsi_context_struct(c); // the usual case: the struct is used again and again
+        t = lsi_context_struct(c); // the usual case: the struct is reused
         if (t == NULL || !lsi_tensor_init(t, c->device, dtype, &shape)) {
             (void)lsi_fail_memory(&e, "a constant", bytes);
             return lsi_context_error(c, &e);

@@ -52,9 +52,8 @@ ls_status ls_context_open(ls_device *device, const ls_context_options *opts,
 }
 
 /*
- * Lets the step's tensors go, last made first: their memory is then handed out again in
- * the order the next step asks for it. Those that somebody retained live on by
- * themselves.
+ * Releases the step's tensors, the last one first: the pool then hands their memory out
+ * in the order in which the next step allocates. Tensors that were retained stay.
  */
 static void release_tensors(ls_context *c)
 {
@@ -269,9 +268,9 @@ ls_tensor *ls_placed(ls_context *c, ls_tensor *result, const char *file, int lin
         c->error.line = line;
     }
     if (c->recording != 0) {
-        c->recorder.place(c, file, line);
+        c->recorder.set_site(c, file, line);
     }
-    if (c->replica != NULL) { // somebody may wait for this one
+    if (c->replica != NULL) { // another replica may wait for this one
         atomic_store_explicit(&c->last_file, file, memory_order_relaxed);
         atomic_store_explicit(&c->last_line, line, memory_order_relaxed);
     }
@@ -298,7 +297,8 @@ ls_tensor *lsi_context_struct(ls_context *c)
             return NULL;
         }
     }
-    atomic_store_explicit(&t->refs, 1, memory_order_relaxed); // nobody else knows it yet
+    atomic_store_explicit(&t->refs, 1,
+                          memory_order_relaxed); // not shared yet
     t->buffer = NULL;
     t->values = NULL;
     t->indices = NULL;
@@ -325,11 +325,11 @@ ls_tensor *lsi_context_own(ls_context *c, ls_tensor *t)
     return t;
 }
 
-/* ---- stand-ins for tensors from outside ---- */
+/* ---- aliases of tensors from outside ---- */
 
-enum { FEW_ALIASES = 16 }; // so many are looked through; more have a table
+enum { FEW_ALIASES = 16 }; // up to so many are searched one by one; more have a table
 
-/* The slot of the stand-in for `t`, or the empty one where it belongs. */
+/* The slot of the alias of `t`, or the empty one where it belongs. */
 static ls_tensor **alias_slot(const ls_context *c, const ls_tensor *t)
 {
     const size_t mask = c->alias_slots - 1;
@@ -342,8 +342,8 @@ static ls_tensor **alias_slot(const ls_context *c, const ls_tensor *t)
 }
 
 /*
- * Puts all stand-ins of the step into a table with room for more; the memory of the
- * largest one is kept. Without memory there is none, and the list serves.
+ * Puts all aliases of the step into a table with room for more; the largest table is kept
+ * for later steps. Without memory there is no table, and the list is searched.
  */
 static void build_alias_table(ls_context *c)
 {

@@ -1,3 +1,4 @@
+/* Contexts: failures and their sites, lifetime of tensors, operations of the program. */
 #include "lockstep/ext/op.h"
 #include "ls_test.h"
 

@@ -100,10 +100,11 @@ static ls_status result_of(ls_op_call *k, const ls_shape *x, const ls_shape *w,
         const int64_t taps = w->dims[a];
 
         if (taps < 1 || taps > INT_MAX || extent_of(taps, at->dilation[a]) > INT_MAX) {
-            return ls_op_fail(k, LS_INVALID_ARGUMENT,
-                              "filter %s with dilations (%d, %d) is empty or reaches too "
-                              "far; give it at least one row and column",
-                              text_of(w).s, at->dilation[0], at->dilation[1]);
+            return ls_op_fail(
+                k, LS_INVALID_ARGUMENT,
+                "filter %s with dilations (%d, %d) is empty or too large; it "
+                "needs at least one row and column",
+                text_of(w).s, at->dilation[0], at->dilation[1]);
         }
         y->dims[1 + a] = lsi_windows(x->dims[1 + a], extent_of(taps, at->dilation[a]),
                                      at->stride[a], at->padding)
@@ -147,7 +148,7 @@ static ls_status forward_shape(ls_op_call *k)
     }
     if (bias != NULL && (bias->ndim != 1 || bias->dims[0] != y.dims[3])) {
         return ls_op_fail(k, LS_INVALID_ARGUMENT,
-                          "bias %s does not go with filter %s: it needs one value for "
+                          "bias %s does not match filter %s: it needs one value for "
                           "each of the %" PRId64 " results",
                           lsi_text_of(bias).s, text_of(&w).s, y.dims[3]);
     }
@@ -192,7 +193,7 @@ static ls_status filter_grad_shape(ls_op_call *k)
     return gradient_shape(k, k->in[1], &x, &w, &w);
 }
 
-/* The attributes of a node for a linear row of the same family about `image`. */
+/* The attributes for a linear row of the same family; `image`: its attribute, or NULL. */
 static lsi_conv_attrs attrs_for(const ls_op_node *n, const ls_tensor *image)
 {
     lsi_conv_attrs at;
@@ -206,7 +207,8 @@ static lsi_conv_attrs attrs_for(const ls_op_node *n, const ls_tensor *image)
     return at;
 }
 
-static ls_tensor *forward(ls_context *c, const ls_op_node *n, ls_tensor *x, ls_tensor *w)
+static ls_tensor *forward_again(ls_context *c, const ls_op_node *n, ls_tensor *x,
+                                ls_tensor *w)
 {
     const lsi_conv_attrs at = attrs_for(n, NULL);
     const ls_op *op = is_depthwise(n->op) ? &lsi_op_depthwise_conv2d : &lsi_op_conv2d;
@@ -258,7 +260,7 @@ static void input_grad_gradient(ls_context *c, const ls_op_node *n,
     ls_tensor *g = n->in[0], *w = n->in[1];
 
     if (ls_op_needs(n, 0)) {
-        gin[0] = forward(c, n, gout[0], w);
+        gin[0] = forward_again(c, n, gout[0], w);
     }
     if (ls_op_needs(n, 1)) {
         gin[1] = filter_grad(c, n, gout[0], g, w);
@@ -274,7 +276,7 @@ static void filter_grad_gradient(ls_context *c, const ls_op_node *n,
         gin[0] = input_grad(c, n, g, gout[0], x);
     }
     if (ls_op_needs(n, 1)) {
-        gin[1] = forward(c, n, x, gout[0]);
+        gin[1] = forward_again(c, n, x, gout[0]);
     }
 }
 
@@ -290,7 +292,7 @@ LSI_ROW(depthwise_conv2d_input_grad, 2, 2, 1, input_grad_shape,
 LSI_ROW(depthwise_conv2d_filter_grad, 2, 2, 1, filter_grad_shape,
         lsi_ref_depthwise_conv2d_filter_grad, filter_grad_gradient);
 
-/* Padding of a call that may still turn out wrong: the shape rule decides that. */
+/* The padding; the arguments are checked later, by the shape rule. */
 static int pad_of(const lsi_conv_attrs *at, int axis, const ls_tensor *x,
                   const ls_tensor *w)
 {
@@ -317,7 +319,7 @@ static ls_tensor *convolve(ls_context *c, const ls_op *op, ls_tensor *x, ls_tens
 
     if (o->struct_size < sizeof *o) {
         return ls_context_fail(c, LS_INVALID_ARGUMENT,
-                               "%s: the options say their size is %zu; start them from "
+                               "%s: struct_size of the options is %zu; start them from "
                                "LS_CONV_OPTIONS_INIT",
                                op->name, o->struct_size);
     }

@@ -1,4 +1,4 @@
-/* Rows found by number. */
+/* gather, scatter and one_hot: rows selected by their index. */
 #include "op/op.h"
 
 #include "kernel/ref/ref.h"
@@ -55,7 +55,7 @@ static ls_status gather_shape(ls_op_call *k)
     return ls_op_set_output(k, 0, (ls_dtype)x->dtype, &shape);
 }
 
-/* Along axis 0: rows `g` that belong to the indices, the rest of the table untouched. */
+/* Along axis 0: a sparse gradient with the rows `g` at the indices. */
 static ls_tensor *gather_rows_gradient(ls_context *c, ls_tensor *x, ls_tensor *indices,
                                        ls_tensor *g)
 {
@@ -70,7 +70,7 @@ static ls_tensor *gather_rows_gradient(ls_context *c, ls_tensor *x, ls_tensor *i
     if (values == NULL || flat == NULL) {
         return NULL;
     }
-    // A tape that follows the gradient itself needs an operation it can record.
+    // A tape that records the gradient needs an operation it can record.
     if ((values->tapes & c->recording) != 0) {
         return ls_scatter(c, flat, values, table);
     }
@@ -111,13 +111,8 @@ LSI_ROW(gather, 2, 2, 1, gather_shape, lsi_ref_gather, gather_gradient);
 
 ls_tensor *(ls_gather)(ls_context *c, ls_tensor *x, ls_tensor *indices, int axis)
 {
-    lsi_axis_attrs attrs;
+    const lsi_axis_attrs attrs = lsi_axis_attrs_of(x, axis);
 
-    memset(&attrs, 0, sizeof attrs);
-    attrs.axis = axis;
-    if (x != NULL) {
-        (void)lsi_axis(axis, x->ndim, &attrs.axis); // if it fails the rule will say so
-    }
     return lsi_op2(c, &lsi_op_gather, x, indices, &attrs, sizeof attrs);
 }
 

@@ -1,3 +1,4 @@
+/* gather, scatter and one_hot: values, gradients, arguments. */
 #include "ls_row_check.h"
 
 #include "lockstep/tape.h"

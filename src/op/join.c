@@ -1,9 +1,9 @@
-/* Many tensors into one, and one into many. */
+/* concat and stack: several tensors into one; split: one into several. */
 #include "op/op.h"
 
 #include "kernel/ref/ref.h"
 
-/* Alike but for the size of `axis` (-1: in every size). */
+/* Input i is like input 0 except for the size of `axis` (-1: no exception). */
 static ls_status check_alike(ls_op_call *k, size_t i, int axis)
 {
     const ls_tensor *a = k->in[0];
@@ -29,9 +29,9 @@ static ls_status check_alike(ls_op_call *k, size_t i, int axis)
     return LS_OK;
 }
 
-/* Front doors of both: `more` is 1 where the result has an axis more. */
-static ls_tensor *join(ls_context *c, const ls_op *op, ls_tensor *const *xs, size_t n,
-                       int axis, int more)
+/* concat and stack: `more` is 1 if the result has one more axis. */
+static ls_tensor *join_tensors(ls_context *c, const ls_op *op, ls_tensor *const *xs,
+                               size_t n, int axis, int more)
 {
     lsi_axis_attrs attrs;
 
@@ -42,7 +42,7 @@ static ls_tensor *join(ls_context *c, const ls_op *op, ls_tensor *const *xs, siz
     }
     if (n > 0 && xs[0] != NULL) {
         (void)lsi_axis(axis, xs[0]->ndim + more,
-                       &attrs.axis); // the rule says if it fails
+                       &attrs.axis); // out of range: the shape rule fails
     }
     return ls_op_apply1(c, op, xs, n, &attrs, sizeof attrs);
 }
@@ -93,7 +93,7 @@ LSI_ROW(concat, 1, -1, 1, concat_shape, lsi_ref_concat, concat_gradient);
 
 ls_tensor *(ls_concat)(ls_context *c, ls_tensor *const *xs, size_t n, int axis)
 {
-    return join(c, &lsi_op_concat, xs, n, axis, 0);
+    return join_tensors(c, &lsi_op_concat, xs, n, axis, 0);
 }
 
 static ls_status stack_shape(ls_op_call *k)
@@ -149,10 +149,10 @@ LSI_ROW(stack, 1, -1, 1, stack_shape, lsi_ref_stack, stack_gradient);
 
 ls_tensor *(ls_stack)(ls_context *c, ls_tensor *const *xs, size_t n, int axis)
 {
-    return join(c, &lsi_op_stack, xs, n, axis, 1);
+    return join_tensors(c, &lsi_op_stack, xs, n, axis, 1);
 }
 
-/* False: the step has failed because the sizes do not make up the axis. */
+/* False: the sizes do not add up to that of the axis, and the step has failed. */
 static bool check_sizes(ls_context *c, const ls_tensor *x, const int64_t *sizes, size_t n,
                         int axis)
 {

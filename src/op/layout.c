@@ -1,4 +1,6 @@
-/* Operations that move elements about. Where none moves the result is a view. */
+/*
+ * Operations that rearrange elements. Where none has to be moved, the result is a view.
+ */
 #include "op/op.h"
 
 #include "kernel/ref/copy.h"
@@ -59,7 +61,7 @@ static ls_status transpose_shape(ls_op_call *k)
         const int64_t axis = attrs->begin[i];
 
         shape.dims[i] = x->dims[axis];
-        if (x->dims[axis] != 1) { // axes of size 1 go anywhere without a move
+        if (x->dims[axis] != 1) { // axes of size 1 can be moved without copying
             still &= axis > last;
             last = axis;
         }
@@ -89,7 +91,8 @@ ls_tensor *(ls_transpose)(ls_context *c, ls_tensor *x, const int *perm)
     for (int i = 0; x != NULL && i < x->ndim; i++) {
         int axis = perm != NULL ? perm[i] : x->ndim - 1 - i;
 
-        (void)lsi_axis(axis, x->ndim, &axis); // if it fails the rule will say so
+        (void)lsi_axis(axis, x->ndim,
+                       &axis); // out of range: the shape rule fails
         attrs.begin[i] = axis;
     }
     return lsi_op1(c, &lsi_op_transpose, x, &attrs, sizeof attrs);
@@ -185,7 +188,7 @@ static void tile_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *
 
 LSI_ROW(tile, 1, 1, 1, tile_shape, lsi_ref_tile, tile_gradient);
 
-/* True if `list` is there, or `x` has no axis it would be needed for; else it fails. */
+/* True if `list` is not NULL, or `x` has no axis; else the step fails. */
 static bool has_list(ls_context *c, const ls_op *op, const ls_tensor *x,
                      const int64_t *list, const char *what)
 {
@@ -261,7 +264,7 @@ ls_tensor *(ls_pad)(ls_context *c, ls_tensor *x, const int64_t *paddings, double
     return lsi_op1(c, &lsi_op_pad, x, &attrs, sizeof attrs);
 }
 
-/* True if the slice is one stretch of memory: one index, then a range, then all. */
+/* True if the slice is contiguous: single indices, then one range, then whole axes. */
 static bool is_stretch(const ls_tensor *x, const ls_shape *size)
 {
     int axis = 0;

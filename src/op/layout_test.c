@@ -1,3 +1,4 @@
+/* Operations that move elements or make views: values, gradients, arguments. */
 #include "ls_row_check.h"
 
 /* The numbers 0, 1, 2 ... in a shape. */

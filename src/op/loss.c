@@ -1,9 +1,9 @@
-/* Losses: one value an example. */
+/* Losses: one value per example. */
 #include "op/op.h"
 
 #include "kernel/ref/ref.h"
 
-/* The shape of a row's example: all axes but the last. */
+/* The shape of the examples: all axes but the last. */
 static ls_shape examples(const ls_tensor *t)
 {
     ls_shape s = lsi_shape(t);
@@ -68,7 +68,7 @@ static ls_status check_labels(ls_op_call *k, size_t t, size_t l)
     return LS_OK;
 }
 
-/* Output 0: one value an example of input 0; output 1, if any: like input 0. */
+/* Output 0: one value per example of input 0; output 1, if any: like input 0. */
 static ls_status loss_outputs(ls_op_call *k)
 {
     const ls_shape loss = examples(k->in[0]), all = lsi_shape(k->in[0]);
@@ -86,12 +86,6 @@ static ls_tensor *times_rows(ls_context *c, ls_tensor *g, ls_tensor *x)
 static ls_tensor *row_sum(ls_context *c, ls_tensor *x)
 {
     return ls_sum(c, x, (const int[]){-1}, 1, false);
-}
-
-/* a + b, either of which may be absent. */
-static ls_tensor *plus(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return a == NULL ? b : b == NULL ? a : ls_add(c, a, b);
 }
 
 static ls_status sparse_shape(ls_op_call *k)
@@ -116,7 +110,8 @@ static void sparse_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const
             lsi_op3(c, &lsi_op_softmax_cross_entropy_grad, gout[0], p, n->in[1], NULL, 0);
     }
     if (gout[1] != NULL) {
-        gin[0] = plus(c, gin[0], lsi_op2(c, &lsi_op_softmax_grad, gout[1], p, NULL, 0));
+        gin[0] = lsi_add_present(c, gin[0],
+                                 lsi_op2(c, &lsi_op_softmax_grad, gout[1], p, NULL, 0));
     }
 }
 
@@ -139,7 +134,7 @@ static ls_status cross_entropy_grad_shape(ls_op_call *k)
     g = lsi_shape(k->in[0]);
     if (!ls_shape_equal(&want, &g) || k->in[0]->dtype != k->in[1]->dtype) {
         return ls_op_fail(k, LS_INVALID_ARGUMENT,
-                          "gradient %s does not go with probabilities %s",
+                          "gradient %s does not match probabilities %s",
                           lsi_text_of(k->in[0]).s, lsi_text_of(k->in[1]).s);
     }
     p = lsi_shape(k->in[1]);
@@ -188,11 +183,11 @@ static void distribution_gradient(ls_context *c, const ls_op_node *n,
         }
     }
     if (gout[1] != NULL) {
-        gin[0] = plus(
+        gin[0] = lsi_add_present(
             c, gin[0],
             lsi_op2(c, &lsi_op_softmax_grad, gout[1], ls_softmax(c, logits), NULL, 0));
         if (ls_op_needs(n, 1)) {
-            gin[1] = plus(c, gin[1], ls_neg(c, gout[1]));
+            gin[1] = lsi_add_present(c, gin[1], ls_neg(c, gout[1]));
         }
     }
 }

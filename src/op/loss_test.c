@@ -1,3 +1,4 @@
+/* Losses: values, gradients, labels out of range, arguments. */
 #include "ls_row_check.h"
 
 #define I32(c, shape, ...) (ls_constant)(c, LS_I32, shape, (const int32_t[]){__VA_ARGS__})
@@ -211,7 +212,7 @@ LST_TEST(wrong_operands_are_named)
                    "mean_squared_error: float32 () has no last axis");
     (void)lsi_op3(c, &lsi_op_softmax_cross_entropy_grad, ZEROS(c, LS_SHAPE(2)), LOGITS,
                   I32(c, LS_SHAPE(3), 0, 0, 0), NULL, 0);
-    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "gradient float32 (2,) does not go with");
+    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "gradient float32 (2,) does not match");
     lst_close(c, rt);
 }
 

@@ -203,7 +203,7 @@ static ls_status check_dense(ls_op_call *k)
     if (bias != NULL &&
         (bias->dtype != x->dtype || bias->ndim != 1 || bias->dims[0] != w->dims[1])) {
         return ls_op_fail(k, LS_INVALID_ARGUMENT,
-                          "bias %s does not go with weights %s: it needs one %s for each "
+                          "bias %s does not match weights %s: it needs one %s for each "
                           "of the %" PRId64 " columns",
                           lsi_text_of(bias).s, lsi_text_of(w).s,
                           ls_dtype_name((ls_dtype)x->dtype), w->dims[1]);

@@ -1,3 +1,4 @@
+/* matmul and dense: values, batches, activations, gradients, arguments. */
 #include "ls_row_check.h"
 
 LST_TEST(a_product_multiplies_rows_by_columns)

@@ -16,14 +16,14 @@ static bool is_batch(const ls_op *op)
     return op == &lsi_op_batch_norm || op == &lsi_op_batch_norm_grad;
 }
 
-/* Input `i` has the dtype of input `like` and one value a channel. */
+/* Input `i` has the dtype of input `like` and one value per channel. */
 static ls_status check_channels(ls_op_call *k, size_t like, size_t i, const char *what)
 {
     const ls_tensor *x = k->in[like], *t = k->in[i];
 
     if (t->dtype != x->dtype || t->ndim != 1 || t->dims[0] != x->dims[x->ndim - 1]) {
         return ls_op_fail(k, LS_INVALID_ARGUMENT,
-                          "%s %s does not go with %s: it needs one %s for each of the "
+                          "%s %s does not match %s: it needs one %s for each of the "
                           "%" PRId64 " channels (the last axis)",
                           what, lsi_text_of(t).s, lsi_text_of(x).s,
                           ls_dtype_name((ls_dtype)x->dtype), x->dims[x->ndim - 1]);
@@ -119,9 +119,8 @@ static ls_status norm_grad_shape(ls_op_call *k)
 
         if (k->in[i]->dtype != x->dtype || (i > 2 && !ls_shape_equal(&si, &moments)) ||
             !ls_shape_equal(&g, &s)) {
-            return ls_op_fail(k, LS_INVALID_ARGUMENT,
-                              "input %zu, %s, does not go with %s", i,
-                              lsi_text_of(k->in[i]).s, lsi_text_of(x).s);
+            return ls_op_fail(k, LS_INVALID_ARGUMENT, "input %zu, %s, does not match %s",
+                              i, lsi_text_of(k->in[i]).s, lsi_text_of(x).s);
         }
     }
     st = ls_op_set_output(k, 0, (ls_dtype)x->dtype, &s);
@@ -131,7 +130,7 @@ static ls_status norm_grad_shape(ls_op_call *k)
     return st;
 }
 
-/* What is normalised together, for gradients written with operations. */
+/* The axes normalised together, for gradients written with operations. */
 struct axes {
     int list[LS_MAX_DIMS];
     size_t n;
@@ -176,12 +175,6 @@ static ls_tensor *times(ls_context *c, ls_tensor *x, double factor)
     return x == NULL ? NULL : ls_mul(c, x, lsi_scalar(c, (ls_dtype)x->dtype, factor));
 }
 
-/* a + b, either of which may be absent. */
-static ls_tensor *plus(ls_context *c, ls_tensor *a, ls_tensor *b)
-{
-    return a == NULL ? b : b == NULL ? a : ls_add(c, a, b);
-}
-
 /* What reaches x through the moments themselves; NULL gradients: none did. */
 static ls_tensor *through_moments(ls_context *c, const ls_op_node *n, ls_tensor *gmean,
                                   ls_tensor *gvariance, ls_tensor *grstd)
@@ -200,12 +193,12 @@ static ls_tensor *through_moments(ls_context *c, const ls_op_node *n, ls_tensor 
     if (grstd != NULL) {
         ls_tensor *cube = ls_mul(c, ls_square(c, rstd), rstd);
 
-        slope = plus(c, slope, times(c, ls_mul(c, grstd, cube), -1 / a.count));
+        slope = lsi_add_present(c, slope, times(c, ls_mul(c, grstd, cube), -1 / a.count));
     }
     if (slope != NULL) {
         ls_tensor *centred = ls_sub(c, x, spread(c, &a, mean));
 
-        dx = plus(c, dx, ls_mul(c, centred, spread(c, &a, slope)));
+        dx = lsi_add_present(c, dx, ls_mul(c, centred, spread(c, &a, slope)));
     }
     return dx;
 }
@@ -222,7 +215,7 @@ static void norm_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *
                     NULL, 0, gin);
     }
     if (ls_op_needs(n, 0)) {
-        gin[0] = plus(
+        gin[0] = lsi_add_present(
             c, gin[0],
             through_moments(c, n, gout[1], batch ? gout[2] : NULL, gout[n->nout - 1]));
     }
@@ -256,16 +249,16 @@ static void norm_grad_gradient(ls_context *c, const ls_op_node *n, ls_tensor *co
         to_h = ls_neg(c, ls_mul(c, rstd, ls_add(c, ls_mul(c, P, uh), ls_mul(c, u, ph))));
     }
     if (Q != NULL) {
-        gin[0] = plus(c, gin[0], ls_mul(c, h, Q));
-        to_h = plus(c, to_h, ls_mul(c, g, Q));
+        gin[0] = lsi_add_present(c, gin[0], ls_mul(c, h, Q));
+        to_h = lsi_add_present(c, to_h, ls_mul(c, g, Q));
     }
     if (R != NULL) {
-        gin[0] = plus(c, gin[0], ls_broadcast_to(c, R, lsi_shape(g)));
+        gin[0] = lsi_add_present(c, gin[0], ls_broadcast_to(c, R, lsi_shape(g)));
     }
     if (to_h != NULL) {
         gin[1] = ls_mul(c, to_h, rstd);
         gin[3] = ls_neg(c, gather(c, &a, gin[1]));
-        gin[4] = plus(c, gin[4], gather(c, &a, ls_mul(c, to_h, centred)));
+        gin[4] = lsi_add_present(c, gin[4], gather(c, &a, ls_mul(c, to_h, centred)));
     }
 }
 

@@ -1,3 +1,4 @@
+/* Layer and batch normalisation: values, gradients, arguments. */
 #include "ls_row_check.h"
 
 LST_TEST(a_layer_norm_centres_and_scales_each_row)
@@ -172,7 +173,7 @@ LST_TEST(wrong_operands_are_named)
     (void)ls_layer_norm(c, X, ZEROS(c, LS_SHAPE(2)), G, 0);
     LST_STEP_FAILS(
         c, LS_INVALID_ARGUMENT,
-        "layer_norm: gamma float32 (2,) does not go with float32 (2, 3): it needs "
+        "layer_norm: gamma float32 (2,) does not match float32 (2, 3): it needs "
         "one float32 for each of the 3 channels");
     (void)ls_layer_norm(c, X, G, X, 0);
     LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "beta float32 (2, 3)");
@@ -197,7 +198,7 @@ LST_TEST(wrong_operands_are_named)
         in[i] = i < 2 ? X : G;
     }
     (void)ls_op_apply1(c, &lsi_op_layer_norm_grad, in, 5, NULL, 0);
-    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "input 3, float32 (3,), does not go with");
+    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "input 3, float32 (3,), does not match");
     lst_close(c, rt);
 }
 

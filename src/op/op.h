@@ -1,10 +1,10 @@
 /*
- * The context operations run in, and the tools their rows are written with. Each family's
- * file holds its rows: front door (ls_relu), shape rule, kernel, gradient, side by side.
+ * The context that operations run in, and what their rows are written with. The file of a
+ * family holds its rows: public function (ls_relu), shape rule, kernel, gradient.
  */
 #ifndef LSI_OP_H
 #define LSI_OP_H
-#define LS_NO_PLACES /* gradients keep the place of the operation they belong to */
+#define LS_NO_PLACES /* gradients keep the site of their operation */
 #include "kernel/kernel.h"
 #include "lockstep/op.h"
 
@@ -35,46 +35,46 @@ struct ls_op_node {
         needs; /* bit i: input i leads to something watched (inputs past 63: always) */
 };
 
-/* What the tape (src/grad) hangs into a context; see src/grad/tape.c. */
+/* The functions of src/grad that a context calls; see src/grad/journal.c. */
 typedef struct lsi_recorder {
     void (*record)(ls_context *c, const ls_op_call *k, size_t attrs_size, uint16_t tapes);
-    void (*place)(ls_context *c, const char *file, int line); /* of the last records */
-    void (*reset)(ls_context *c); /* the step ended: forget all tapes */
+    void (*set_site)(ls_context *c, const char *file, int line); /* of the last records */
+    void (*reset)(ls_context *c); /* the step ended: clear all tapes */
     void (*destroy)(ls_context *c);
     void *self;
 } lsi_recorder;
 
-/* Streams from here on are the library's own; those below are replicas' and programs'. */
+/* Streams from here on are used by the library; those below by replicas and programs. */
 #define LSI_STREAM_CROSS (UINT64_C(1) << 63)     /* of merge functions */
 #define LSI_STREAM_UPDATE (LSI_STREAM_CROSS + 1) /* of update functions */
 
 struct ls_context {
     ls_device *device;
     ls_runtime *runtime;     /* retained */
-    ls_random_state *random; /* where it draws: `own`, or one that outlives it */
+    ls_random_state *random; /* in use: `own`, or one that outlives it */
     ls_random_state own;
     uint16_t recording; /* a bit for each tape that is recording now */
     const char *file;
     int line;
     ls_tensor *tensors;      /* of this step */
-    ls_tensor *spare;        /* to be used again */
-    ls_tensor *aliases;      /* stand-ins for tensors from outside */
-    ls_tensor **alias_table; /* the same by their origin, once they are many */
+    ls_tensor *spare;        /* structs to be reused */
+    ls_tensor *aliases;      /* aliases of tensors from outside */
+    ls_tensor **alias_table; /* the same by their origin, if they are many */
     size_t naliases;
     size_t alias_slots; /* of the table that this step uses, a power of two; 0: none */
-    size_t alias_room;  /* slots there are */
+    size_t alias_room;  /* slots allocated */
     lsi_recorder recorder;
-    void *replica;         /* src/replica: whose it is; NULL: nobody's in particular */
+    void *replica;         /* src/replica: the replica it belongs to; NULL: none */
     struct lsi_kept *kept; /* what else lives until the step ends */
     size_t nkept, kept_room;
-    _Atomic(const char *) last_file; /* where it was last, for those who wait for it */
+    _Atomic(const char *) last_file; /* its last site, for messages of waiting threads */
     atomic_int last_line;
-    atomic_bool aborted; /* another thread wants the step to fail */
-    bool unplaced;       /* the error's place is still to come: ls_placed() */
+    atomic_bool aborted; /* set by another thread: the step must fail */
+    bool unplaced;       /* the error has no site yet: see ls_placed() */
     ls_error error;      /* code LS_OK: none yet */
 };
 
-/* One input, two inputs: the usual front doors. */
+/* Apply a row to one, two or three inputs; return its first output. */
 ls_tensor *lsi_op1(ls_context *c, const ls_op *op, ls_tensor *x, const void *attrs,
                    size_t size);
 ls_tensor *lsi_op2(ls_context *c, const ls_op *op, ls_tensor *a, ls_tensor *b,
@@ -82,7 +82,7 @@ ls_tensor *lsi_op2(ls_context *c, const ls_op *op, ls_tensor *a, ls_tensor *b,
 ls_tensor *lsi_op3(ls_context *c, const ls_op *op, ls_tensor *x, ls_tensor *y,
                    ls_tensor *z, const void *attrs, size_t size);
 
-/* True if the step has failed; a front door with something to compute first asks this. */
+/* True if the step has failed; checked by functions that compute before they apply. */
 static inline bool lsi_failed(const ls_context *c)
 {
     return c == NULL || c->error.code != LS_OK;
@@ -97,7 +97,7 @@ ls_tensor *lsi_context_struct(ls_context *c);
  */
 bool lsi_context_keep(ls_context *c, void *object, void (*release)(void *object));
 
-/* Ends the step whatever came of it: ls_context_finish() without the failure. */
+/* Ends the step: ls_context_finish() without returning its failure. */
 void lsi_context_end(ls_context *c);
 
 /* Fails the step if another thread aborted it; returns whether it has failed. */
@@ -110,7 +110,7 @@ bool lsi_context_aborted(ls_context *c);
  */
 ls_tensor *lsi_context_alias(ls_context *c, ls_tensor *t);
 
-/* Fails the step at the context's place, keeping the first failure. Returns NULL. */
+/* Fails the step at its site, unless it has failed already. Returns NULL. */
 ls_tensor *lsi_context_error(ls_context *c, const ls_error *err);
 
 /* A sparse tensor of the step; NULL: the step has failed. */
@@ -123,13 +123,16 @@ ls_tensor *lsi_context_own(ls_context *c, ls_tensor *t);
 /* The dense tensor a sparse one stands for; `t` itself if it is dense. */
 ls_tensor *lsi_dense(ls_context *c, ls_tensor *t);
 
+/* a + b, either of which may be NULL: a gradient that several paths contribute to. */
+ls_tensor *lsi_add_present(ls_context *c, ls_tensor *a, ls_tensor *b);
+
 /* g summed down to the shape of `like`: the gradient of broadcasting. */
 ls_tensor *lsi_sum_to(ls_context *c, ls_tensor *g, ls_tensor *like);
 
 /*
  * sum += part, in place, for float32 and float64 tensors of one shape; `part` added to
- * the elements of `sum` from `begin` on. False: these two cannot be, and nothing was
- * done.
+ * the elements of `sum` from `begin` on. False: not possible for these two, and nothing
+ * was done.
  */
 bool lsi_add_into(ls_context *c, ls_tensor *sum, const ls_tensor *part);
 bool lsi_add_slice_into(ls_context *c, ls_tensor *sum, const ls_tensor *part,
@@ -141,12 +144,18 @@ ls_tensor *lsi_fill(ls_context *c, ls_dtype dtype, const ls_shape *shape, double
 ls_tensor *lsi_zeros_like(ls_context *c, const ls_tensor *t);
 ls_tensor *lsi_ones_like(ls_context *c, const ls_tensor *t);
 
+/*
+ * Attributes with `axis` counted from the front, as zeroed bytes; `x` may be NULL. An
+ * axis out of range is left as it is: the shape rule fails.
+ */
+lsi_axis_attrs lsi_axis_attrs_of(const ls_tensor *x, int axis);
+
 /* Shape rules shared by families. */
 ls_status lsi_shape_same(ls_op_call *k);        /* output 0 like input 0 */
 ls_status lsi_shape_same_float(ls_op_call *k);  /* the same, floating dtypes only */
 ls_status lsi_shape_same_number(ls_op_call *k); /* the same, no bool, no string */
 
-/* NumPy's rule; false: the shapes do not go together. */
+/* NumPy's rule; false: the shapes do not broadcast. */
 bool lsi_broadcast(const ls_shape *a, const ls_shape *b, ls_shape *out);
 
 /* The shape of a tensor, for rules. */
@@ -170,9 +179,9 @@ ls_tensor *lsi_activate(ls_context *c, ls_activation activation, ls_tensor *x);
 ls_tensor *lsi_activation_grad(ls_context *c, ls_activation activation, ls_tensor *g,
                                ls_tensor *y);
 
-/* How many windows fit and how much padding stands before the first (conv.c). */
+/* How many windows fit, and the padding before the first (conv.c). */
 typedef struct lsi_window {
-    int64_t count; /* negative: not even a part of one fits */
+    int64_t count; /* negative: none fits */
     int pad;
 } lsi_window;
 

@@ -161,7 +161,7 @@ static void max_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *g
     gin[0] = lsi_op2(c, &lsi_op_max_pool2d_grad, gout[0], n->out[1], &at, sizeof at);
 }
 
-/* Both gradients only move elements, by the same positions, each the other's way. */
+/* Both gradients move elements by the same positions, in opposite directions. */
 static void max_grad_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                               ls_tensor **gin)
 {
@@ -241,7 +241,7 @@ ls_tensor *(ls_avg_pool2d)(ls_context *c, ls_tensor *x, const ls_pool_options *o
     return pool(c, &lsi_op_avg_pool2d, x, opts);
 }
 
-/* False, and the step has failed: `x` is no image. */
+/* False: `x` is not an image, and the step has failed. */
 static bool is_image(ls_context *c, const char *name, const ls_tensor *x)
 {
     if (lsi_failed(c)) {

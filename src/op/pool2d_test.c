@@ -1,3 +1,4 @@
+/* Pooling of images: values, gradients, windows, arguments. */
 #include "ls_row_check.h"
 
 static ls_pool_options options(int kh, int kw, int sh, int sw, ls_padding padding,

@@ -1,6 +1,6 @@
 /*
- * Random numbers. Where they come from is settled here, once a call: the next blocks of
- * the context's stream, or the stream that a seed of their own stands for.
+ * Random numbers. Each call decides here where they come from: the next blocks of the
+ * context's stream, or the stream of a seed that the call gives.
  */
 #include "op/op.h"
 
@@ -17,7 +17,7 @@ static uint64_t blocks_of(const ls_op *op, int words, int64_t count)
     const int64_t each =
         op == &lsi_op_random_truncated_normal ? LSI_TRUNCATED_BLOCKS * per_block : 1;
 
-    return (uint64_t)groups * (uint64_t)each; // of 2^63 numbers it wraps; there are none
+    return (uint64_t)groups * (uint64_t)each; // no tensor is large enough to wrap
 }
 
 /* TensorFlow's way from a seed to a stream: the seed, encrypted with a constant key. */
@@ -81,10 +81,10 @@ static ls_status check_float(ls_op_call *k, ls_dtype dtype)
     return LS_OK;
 }
 
-/* `at` NULL: where the context stands. */
-static ls_tensor *draw(ls_context *c, const ls_op *op, ls_dtype dtype,
-                       const ls_shape *shape, ls_random_state *at, int words, double a,
-                       double b)
+/* `at` NULL: from the context's own position. */
+static ls_tensor *draw_tensor(ls_context *c, const ls_op *op, ls_dtype dtype,
+                              const ls_shape *shape, ls_random_state *at, int words,
+                              double a, double b)
 {
     lsi_random_attrs attrs;
 
@@ -107,10 +107,10 @@ static ls_tensor *draw(ls_context *c, const ls_op *op, ls_dtype dtype,
 static ls_tensor *draw_next(ls_context *c, const ls_op *op, ls_dtype dtype,
                             const ls_shape *shape, double a, double b)
 {
-    return draw(c, op, dtype, shape, NULL, lsi_random_words_of(dtype), a, b);
+    return draw_tensor(c, op, dtype, shape, NULL, lsi_random_words_of(dtype), a, b);
 }
 
-/* True if there is a seed; else the step has failed. */
+/* True if `seed` is not NULL; else the step has failed. */
 static bool has_seed(ls_context *c, const int64_t *seed, const char *what)
 {
     if (!lsi_failed(c) && seed == NULL) {
@@ -132,8 +132,8 @@ static ls_tensor *draw_by_seed(ls_context *c, const ls_op *op, const char *what,
         return NULL;
     }
     at = scrambled(seed);
-    return draw(c, op, dtype, shape, &at, short_words ? 1 : lsi_random_words_of(dtype), a,
-                b);
+    return draw_tensor(c, op, dtype, shape, &at,
+                       short_words ? 1 : lsi_random_words_of(dtype), a, b);
 }
 
 /* Bounds of integers: whole, in the dtype, the upper one of them not reached. */
@@ -254,7 +254,7 @@ static ls_status dropout_shape(ls_op_call *k)
     return ls_op_set_output(k, 1, LS_U8, &shape);
 }
 
-/* What was dropped gets nothing, not even a NaN. */
+/* Dropped elements get the gradient 0, even for a NaN. */
 static void dropout_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                              ls_tensor **gin)
 {

@@ -1,3 +1,4 @@
+/* Random numbers: TensorFlow's values, ranges, distributions, arguments. */
 #include "ls_row_check.h"
 
 #include "base/philox.h"

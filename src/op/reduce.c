@@ -44,7 +44,7 @@ static ls_tensor *reduce(ls_context *c, const ls_op *op, ls_tensor *x, const int
     return lsi_op1(c, op, x, &attrs, sizeof attrs);
 }
 
-/* The row of a reduction over axes, and its front door. */
+/* The row of a reduction over axes, and its public function. */
 #define ROW(name, shape, gradient)                                                       \
     LSI_ROW(name, 1, 1, 1, shape, lsi_ref_##name, gradient);                             \
                                                                                          \
@@ -112,7 +112,7 @@ static ls_tensor *widen(ls_context *c, const ls_op_node *n, ls_tensor *t)
     return attrs->keepdims ? t : ls_reshape(c, t, reduced(&x, attrs->mask, true));
 }
 
-/* Elements that fold into one. */
+/* How many elements are reduced to one. */
 static int64_t folded(const ls_op_node *n)
 {
     const lsi_reduce_attrs *attrs = n->attrs;
@@ -282,15 +282,10 @@ static ls_status arg_shape(ls_op_call *k)
     return ls_op_set_output(k, 0, LS_I64, &y);
 }
 
-static ls_tensor *find(ls_context *c, const ls_op *op, ls_tensor *x, int axis)
+static ls_tensor *find_extreme(ls_context *c, const ls_op *op, ls_tensor *x, int axis)
 {
-    lsi_axis_attrs attrs;
+    const lsi_axis_attrs attrs = lsi_axis_attrs_of(x, axis);
 
-    memset(&attrs, 0, sizeof attrs);
-    attrs.axis = axis;
-    if (x != NULL) {
-        (void)lsi_axis(axis, x->ndim, &attrs.axis); // if it fails the rule will say so
-    }
     return lsi_op1(c, op, x, &attrs, sizeof attrs);
 }
 
@@ -298,12 +293,12 @@ LSI_ROW(argmax, 1, 1, 1, arg_shape, lsi_ref_argmax, NULL);
 
 ls_tensor *(ls_argmax)(ls_context *c, ls_tensor *x, int axis)
 {
-    return find(c, &lsi_op_argmax, x, axis);
+    return find_extreme(c, &lsi_op_argmax, x, axis);
 }
 
 LSI_ROW(argmin, 1, 1, 1, arg_shape, lsi_ref_argmin, NULL);
 
 ls_tensor *(ls_argmin)(ls_context *c, ls_tensor *x, int axis)
 {
-    return find(c, &lsi_op_argmin, x, axis);
+    return find_extreme(c, &lsi_op_argmin, x, axis);
 }

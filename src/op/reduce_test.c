@@ -1,3 +1,4 @@
+/* Reductions over axes: values, gradients, empty axes, arguments. */
 #include "ls_row_check.h"
 
 static bool is_exactly(ls_context *c, ls_tensor *t, ls_dtype dtype, ls_shape shape,

@@ -14,6 +14,18 @@ lsi_text lsi_text_of(const ls_tensor *t)
     return text;
 }
 
+lsi_axis_attrs lsi_axis_attrs_of(const ls_tensor *x, int axis)
+{
+    lsi_axis_attrs attrs;
+
+    memset(&attrs, 0, sizeof attrs);
+    attrs.axis = axis;
+    if (x != NULL) {
+        (void)lsi_axis(axis, x->ndim, &attrs.axis);
+    }
+    return attrs;
+}
+
 ls_status lsi_shape_same(ls_op_call *k)
 {
     const ls_tensor *x = k->in[0];
@@ -77,6 +89,11 @@ ls_tensor *lsi_dense(ls_context *c, ls_tensor *t)
         lsi_slices_add(t, d->data);
     }
     return d;
+}
+
+ls_tensor *lsi_add_present(ls_context *c, ls_tensor *a, ls_tensor *b)
+{
+    return a == NULL ? b : b == NULL ? a : ls_add(c, a, b);
 }
 
 ls_tensor *lsi_sum_to(ls_context *c, ls_tensor *g, ls_tensor *like)

@@ -1,3 +1,4 @@
+/* softmax and log_softmax: values, gradients, arguments. */
 #include "ls_row_check.h"
 
 LST_TEST(softmax_gives_probabilities_and_log_softmax_their_logarithms)

@@ -5,7 +5,7 @@
 
 #include "kernel/ref/ref.h"
 
-/* The row of an operation without attributes, and its front door. */
+/* The row of an operation without attributes, and its public function. */
 #define ROW(name, shape, gradient)                                                       \
     LSI_ROW(name, 1, 1, 1, shape, lsi_ref_##name, gradient);                             \
                                                                                          \
@@ -71,7 +71,9 @@ static void abs_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *g
 
 ROW(abs, lsi_shape_same_number, abs_gradient)
 
-/* Flat but for the step at 0: TensorFlow too gives zeros rather than none. */
+/*
+ * The derivative is 0 except at 0: as in TensorFlow, the gradient is zeros, not missing.
+ */
 static void sign_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                           ls_tensor **gin)
 {
@@ -387,7 +389,7 @@ static ls_status clip_shape(ls_op_call *k)
     return lsi_shape_same_number(k);
 }
 
-/* What was cut off gets nothing; what lies on a bound gets all. */
+/* Clipped elements get 0; an element on a bound gets the whole gradient. */
 static void clip_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                           ls_tensor **gin)
 {
@@ -438,7 +440,7 @@ static ls_status cast_shape(ls_op_call *k)
     return ls_op_set_output(k, 0, attrs->dtype, &shape);
 }
 
-/* Only between floating dtypes; a step function has no gradient worth the name. */
+/* Only between floating dtypes; a cast to integers has the derivative 0. */
 static void cast_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                           ls_tensor **gin)
 {

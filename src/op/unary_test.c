@@ -1,3 +1,4 @@
+/* Operations on one operand: values, gradients, dtypes, arguments. */
 #include "ls_row_check.h"
 
 /* `t` has the dtype and, exactly, the numbers of `want`. */

@@ -16,7 +16,7 @@ static ls_status view_same(ls_op_call *k)
     return lsi_shape_same(k);
 }
 
-/* The gradient takes the operand's shape back. */
+/* The gradient is reshaped to the operand's shape. */
 static void reshape_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                              ls_tensor **gin)
 {
@@ -35,9 +35,9 @@ static int64_t count_without_zeros(const ls_shape *shape)
 }
 
 /*
- * Puts a size for the one -1 of `shape`; false: there are two, or it cannot be told. With
- * zeros beside it, it is what the sizes that are none leave of those of `from`: (0, 3) as
- * (0, -1) is (0, 3), as in TensorFlow.
+ * Computes the size for the one -1 of `shape`; false: there are two, or it is ambiguous.
+ * With zeros beside it, it is what the sizes that are none leave of those of `from`: (0,
+ * 3) as (0, -1) is (0, 3), as in TensorFlow.
  */
 static bool infer(ls_shape *shape, const ls_shape *from)
 {
@@ -199,7 +199,8 @@ ls_tensor *(ls_expand_dims)(ls_context *c, ls_tensor *x, int axis)
     memset(&attrs, 0, sizeof attrs);
     attrs.axis = axis;
     if (x != NULL) {
-        (void)lsi_axis(axis, x->ndim + 1, &attrs.axis); // the rule says if it fails
+        (void)lsi_axis(axis, x->ndim + 1,
+                       &attrs.axis); // out of range: the shape rule fails
     }
     return lsi_op1(c, &lsi_op_expand_dims, x, &attrs, sizeof attrs);
 }

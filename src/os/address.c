@@ -1,3 +1,4 @@
+/* Parses the address of a socket. */
 #include "os/socket.h"
 
 static ls_status wrong(ls_error *err, const char *text, const char *what)

@@ -1,3 +1,4 @@
+/* The monotonic clock, sleeping, and deadlines. */
 #include "os/clock.h"
 
 #include <errno.h>

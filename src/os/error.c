@@ -1,3 +1,4 @@
+/* Maps errno to a status and adds the message of the system. */
 #include "os/error.h"
 
 #include <errno.h>
@@ -65,8 +66,8 @@ ls_status lsi_status_of_errno(int number)
     }
 }
 
-static ls_status fail(ls_error *err, ls_status code, int number, const char *fmt,
-                      va_list args)
+static ls_status fail_args(ls_error *err, ls_status code, int number, const char *fmt,
+                           va_list args)
 {
     char what[320];
     char words[128];
@@ -84,7 +85,7 @@ ls_status lsi_fail_errno(ls_error *err, int number, const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
-    st = fail(err, lsi_status_of_errno(number), number, fmt, args);
+    st = fail_args(err, lsi_status_of_errno(number), number, fmt, args);
     va_end(args);
     return st;
 }
@@ -96,7 +97,7 @@ ls_status lsi_fail_errno_as(ls_error *err, ls_status code, int number, const cha
     va_list args;
 
     va_start(args, fmt);
-    st = fail(err, code, number, fmt, args);
+    st = fail_args(err, code, number, fmt, args);
     va_end(args);
     return st;
 }

@@ -1,3 +1,4 @@
+/* Files: reading, writing, atomic replacement. */
 #ifdef __linux__
 #define _DEFAULT_SOURCE // NOLINT(bugprone-reserved-identifier): preadv
 #elif defined(__APPLE__)
@@ -20,7 +21,7 @@ enum {
     MOST_PIECES = 64,      // in one system call
     MOST_NAMES = 8,        // tried for a temporary file
 };
-#define MOST_AT_ONCE ((size_t)1 << 30) // systems refuse more than 2 GiB
+#define MOST_AT_ONCE ((size_t)1 << 30) // systems reject more than 2 GiB
 
 struct lsi_file {
     int fd;
@@ -334,10 +335,10 @@ static ls_status sync_folder(char *path, ls_error *err)
     return st;
 }
 
-/* A number that nobody else can know before; without the system's, one that differs. */
+/* A number that no other process can predict; if the system has none, a different one. */
 static uint64_t unguessable(void)
 {
-    static atomic_uint serial; // two threads that write the same path do not meet
+    static atomic_uint serial; // two threads that write the same path use different names
     const int fd = open_fd("/dev/urandom", O_RDONLY);
     uint64_t x = 0;
 

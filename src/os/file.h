@@ -1,6 +1,6 @@
 /*
- * Files. Every failure names the path and says what the system said. Reads are complete
- * (a short one is the end of the file) and signals do not disturb them.
+ * Files. Every failure names the path and has the message of the system. Reads are
+ * complete (a short one is the end of the file) and go on after signals.
  *
  * Threads: a file is used by one at a time, but for lsi_file_read_at() and its kin.
  */
@@ -12,9 +12,9 @@ typedef struct lsi_file lsi_file;
 
 typedef enum lsi_file_mode {
     LSI_FILE_READ,
-    LSI_FILE_WRITE,  /* made if it is not there, emptied if it is */
-    LSI_FILE_CREATE, /* made; LS_ALREADY_EXISTS if anything has the name, also a link */
-    LSI_FILE_APPEND  /* made if it is not there */
+    LSI_FILE_WRITE,  /* created if missing, else truncated */
+    LSI_FILE_CREATE, /* LS_ALREADY_EXISTS if anything has the name, also a link */
+    LSI_FILE_APPEND  /* created if missing */
 } lsi_file_mode;
 
 /* A piece of memory to read into. */
@@ -38,7 +38,7 @@ ls_status lsi_file_read_at(lsi_file *file, uint64_t offset, void *to, size_t len
 ls_status lsi_file_read_exactly(lsi_file *file, uint64_t offset, void *to, size_t len,
                                 ls_error *err);
 
-/* The same into several pieces with one call of the system, if it likes. */
+/* The same into several pieces, with few system calls. */
 ls_status lsi_file_read_pieces(lsi_file *file, uint64_t offset,
                                const lsi_file_piece *pieces, size_t count, size_t *got,
                                ls_error *err);
@@ -53,8 +53,8 @@ ls_status lsi_file_read(const char *path, size_t max_bytes, void **data, size_t 
                         ls_error *err);
 
 /*
- * Replaces the file as a whole: whoever opens `path`, now or after a crash, finds the old
- * contents or the new, never a part. On failure the old ones are untouched.
+ * Replaces the file as a whole: a reader that opens `path`, now or after a crash, finds
+ * the old contents or the new ones, never a part. On failure the old ones are kept.
  */
 ls_status lsi_file_write_atomic(const char *path, const void *data, size_t len,
                                 ls_error *err);

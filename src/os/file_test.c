@@ -1,3 +1,4 @@
+/* Files and folders: reading, writing, atomic replacement, failures. */
 #include "os/file.h"
 
 #include "ls_test.h"

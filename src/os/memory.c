@@ -1,3 +1,4 @@
+/* Advice to the system about pages of memory. */
 #if defined(__linux__) && !defined(_DEFAULT_SOURCE)
 #define _DEFAULT_SOURCE // NOLINT(bugprone-reserved-identifier): madvise
 #endif
@@ -36,7 +37,7 @@ void lsi_memory_forget(void *ptr, size_t bytes)
         // NOLINTNEXTLINE(performance-no-int-to-ptr): rounding needs the number
         void *from = (void *)begin;
 
-#ifdef MADV_NOHUGEPAGE // a note of the allocator's in it would bring 2 MiB back
+#ifdef MADV_NOHUGEPAGE // data of the allocator in that page would bring 2 MiB back
         (void)madvise(from, end - begin, MADV_NOHUGEPAGE);
 #endif
         (void)madvise(from, end - begin, MADV_DONTNEED);

@@ -1,3 +1,4 @@
+/* Threads, words, clocks, teams, cores and quotas. */
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/team.h"

@@ -1,4 +1,4 @@
-/* What this process can tell of itself. */
+/* The path and the memory figures of this process. */
 #ifdef __linux__
 #define _DEFAULT_SOURCE // NOLINT(bugprone-reserved-identifier): struct rusage
 #endif
@@ -29,7 +29,7 @@ ls_status lsi_self_path(char *out, size_t size, ls_error *err)
     if (n < 0) {
         return lsi_fail_errno(err, errno, "cannot read /proc/self/exe");
     }
-    if ((size_t)n >= size) { // readlink() cuts without a word
+    if ((size_t)n >= size) { // readlink() truncates silently
         return lsi_fail_errno(err, ENAMETOOLONG, "the path of this program");
     }
     out[n] = '\0';

@@ -1,3 +1,4 @@
+/* Other processes: starting, waiting, killing, reading their output. */
 #ifdef __linux__
 #define _DEFAULT_SOURCE // NOLINT(bugprone-reserved-identifier): syscall
 #endif
@@ -20,7 +21,7 @@
 
 extern char **environ;
 
-#define FIRST_NAP_NS 200000 // between two looks where the end cannot be waited for
+#define FIRST_NAP_NS 200000 // between two polls where the end cannot be waited for
 #define LONGEST_NAP_NS 20000000
 
 struct lsi_process {
@@ -28,12 +29,12 @@ struct lsi_process {
     int out;        // our end of the pipe; -1: none
     int end_fd;     // readable when the process has ended (Linux); -1: none
     bool group;     // it leads one
-    lsi_mutex lock; // guards `ended`: a number that was waited for may be somebody else's
+    lsi_mutex lock; // guards `ended`: after the wait, another process may get the number
     bool ended;
     lsi_exit how;
 };
 
-/* Everything of the attempt to start one, so that there is one place that undoes it. */
+/* What starting a process needs; released by one function. */
 struct attempt {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
@@ -221,7 +222,7 @@ static bool reap(lsi_process *p)
             p->ended = true;
             p->how.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
             p->how.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-        } else if (got < 0) { // somebody else waited for it: how it ended is lost
+        } else if (got < 0) { // another waiter got its status: how it ended is not known
             p->ended = true;
             p->how.code = -1;
         }

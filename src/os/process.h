@@ -21,7 +21,7 @@ typedef struct lsi_spawn {
 /* LS_NOT_FOUND: there is no such program. Standard input is /dev/null. */
 ls_status lsi_process_start(const lsi_spawn *how, lsi_process **out, ls_error *err);
 
-/* Kills the process if it still runs and forgets it. NULL is allowed. */
+/* Kills the process if it still runs, and frees it. NULL is allowed. */
 void lsi_process_release(lsi_process *process);
 
 /* How it ended: by its own exit code, or by a signal (then `code` is -1). */

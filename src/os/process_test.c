@@ -1,3 +1,4 @@
+/* Starting, reading, killing and waiting for processes. */
 #include "os/process.h"
 
 #include "os/file.h"

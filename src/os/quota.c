@@ -1,4 +1,4 @@
-/* How much of the cores a container gives: more threads than that only wait. */
+/* The CPU quota of the container: more threads than that would wait for each other. */
 #include "os/file.h"
 #include "os/thread.h"
 

@@ -1,3 +1,4 @@
+/* Stream sockets over TCP and Unix paths, with deadlines. */
 #ifdef __APPLE__
 #define _DARWIN_C_SOURCE // NOLINT(bugprone-reserved-identifier): SO_NOSIGPIPE
 #endif
@@ -31,7 +32,7 @@ struct lsi_socket {
     char text[300];
 };
 
-/* A place of the network, of any family. */
+/* A network address of any family. */
 union place {
     struct sockaddr any;
     struct sockaddr_in v4;
@@ -96,13 +97,13 @@ static int prepare(int fd, int family)
 #ifdef SO_NOSIGPIPE
     (void)setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
 #endif
-    if (family != AF_UNIX) { // our messages are whole: nothing is gained by waiting
+    if (family != AF_UNIX) { // messages are written whole
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
     return 0;
 }
 
-/* "127.0.0.1:2222", "[::1]:2222" of a place; the port is returned, 0 if it has none. */
+/* Writes "127.0.0.1:2222" or "[::1]:2222"; returns the port, 0 if it has none. */
 static int describe(const union place *at, socklen_t len, char *out, size_t size)
 {
     char host[128], port[16];
@@ -127,7 +128,7 @@ static ls_status wait_ready(int fd, short events, lsi_deadline deadline, const c
         const int n = poll(&p, 1, lsi_deadline_poll_ms(deadline));
 
         if (n > 0) {
-            return LS_OK; // errors too: the call that follows tells
+            return LS_OK; // errors, too: the next call reports them
         }
         if (n < 0 && errno != EINTR) {
             return lsi_fail_errno(err, errno, "cannot wait to %s %s", what, who);
@@ -152,7 +153,7 @@ static ls_status unix_place(const lsi_address *addr, union place *out, ls_error 
     return LS_OK;
 }
 
-/* The places of a host; freeaddrinfo() when done. */
+/* The addresses of a host; freeaddrinfo() when done. */
 static ls_status look_up(const lsi_address *addr, bool listening, struct addrinfo **out,
                          ls_error *err)
 {
@@ -176,7 +177,7 @@ static ls_status look_up(const lsi_address *addr, bool listening, struct addrinf
     return LS_OK;
 }
 
-/* A path that nobody listens on is left from a process that died. */
+/* Removes a socket path on which no process listens any more. */
 static bool is_left_over(const union place *at)
 {
     const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -284,7 +285,7 @@ ls_status lsi_socket_listen(const char *address, lsi_socket **out, ls_error *err
     return LS_OK;
 }
 
-/* Failures of one caller that has gone again, not of the listener. */
+/* Failures of one connecting peer, not of the listener. */
 static bool is_passing(int number)
 {
     return number == EINTR || number == EAGAIN || number == EWOULDBLOCK ||
@@ -363,7 +364,7 @@ static ls_status connect_at(const char *address, const struct sockaddr *at, sock
         st = lsi_fail_errno_as(err, LS_DEADLINE_EXCEEDED, rc, "cannot connect to %s",
                                address);
     } else if (st == LS_OK && (rc == ENOENT || rc == ETIMEDOUT)) {
-        // No path yet, or TCP itself gave up before our deadline: nobody is there.
+        // No path yet, or TCP gave up before our deadline: no process listens.
         st = lsi_fail_errno_as(err, LS_UNAVAILABLE, rc, "cannot connect to %s", address);
     } else if (st == LS_OK && rc != 0) {
         st = lsi_fail_errno(err, rc, "cannot connect to %s", address);

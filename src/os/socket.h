@@ -21,20 +21,20 @@ typedef struct lsi_address {
 /* LS_INVALID_ARGUMENT says what is wrong with `text`. */
 ls_status lsi_address_parse(const char *text, lsi_address *out, ls_error *err);
 
-/* LS_ALREADY_EXISTS: somebody listens there. */
+/* LS_ALREADY_EXISTS: the address is in use. */
 ls_status lsi_socket_listen(const char *address, lsi_socket **out, ls_error *err);
 ls_status lsi_socket_accept(lsi_socket *listener, lsi_deadline deadline, lsi_socket **out,
                             ls_error *err);
 
 /*
- * One attempt for each address of the host. LS_UNAVAILABLE: nobody listens. Looking up
- * the name of a host is the system's and knows no deadline.
+ * One attempt for each address of the host. LS_UNAVAILABLE: no process listens. Looking
+ * up the name of a host is the system's and knows no deadline.
  */
 ls_status lsi_socket_connect(const char *address, lsi_deadline deadline, lsi_socket **out,
                              ls_error *err);
 void lsi_socket_release(lsi_socket *socket); /* NULL is allowed */
 
-/* Wakes whoever sends or receives; both ends see the end of the stream. */
+/* Wakes threads that send or receive; both ends see the end of the stream. */
 void lsi_socket_shutdown(lsi_socket *socket);
 
 /* All of it. */

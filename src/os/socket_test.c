@@ -1,3 +1,4 @@
+/* Sockets: addresses, connections, deadlines, closed peers. */
 #include "os/socket.h"
 
 #include "os/thread.h"

@@ -1,3 +1,4 @@
+/* The team of a device: its threads, and queues of pieces that they share. */
 #include "os/team.h"
 
 #include "os/clock.h"
@@ -28,7 +29,7 @@ struct lsi_team {
     int size;
     int64_t spin_ns;
     struct member *members; // [1 .. size-1]; [0] is whoever calls
-    bool refused;           // the system gave no thread: do not ask again
+    bool refused;           // creating a thread failed: do not try again
     int started;            // members that run, the caller among them
     bool stop;
 
@@ -49,13 +50,13 @@ static void pin(const struct member *m)
     }
 }
 
-/* True for exactly one of those who try, and only if there is a part. */
+/* True for exactly one of the threads that try, and only if there is a part. */
 static bool take_part(struct member *m, unsigned turn)
 {
     return turn % 2 == 1 && lsi_word_try(&m->turn, turn, turn + 1);
 }
 
-static void work(void *arg)
+static void run_member(void *arg)
 {
     struct member *m = arg;
     lsi_team *team = m->team;
@@ -123,7 +124,7 @@ ls_status lsi_team_create(int members, const int *cores, lsi_team **out, ls_erro
     team->started = 1;
     if (members > 1 && members <= lsi_affinity_get(NULL, 0)) {
         team->spin_ns = (int64_t)lsi_team_spin_us() * 1000;
-    } // else somebody who spins would hold up the member that is waited for
+    } // otherwise this spin could hold up the member that it waits for
     atomic_flag_clear(&team->busy);
     lsi_word_init(&team->left, 0);
     for (int i = 0; i < members; i++) {
@@ -161,14 +162,14 @@ int lsi_team_size(const lsi_team *team)
     return team->size;
 }
 
-/* Starts members until `wanted` run or the system refuses; returns how many run. */
+/* Starts members until `wanted` run or the system fails; returns how many run. */
 static int start_members(lsi_team *team, int wanted)
 {
     while (team->started < wanted && !team->refused) {
         struct member *m = &team->members[team->started];
         ls_error err = LS_ERROR_INIT;
 
-        if (lsi_thread_start(&m->thread, work, m, &err, "ls-team-%d", m->index) !=
+        if (lsi_thread_start(&m->thread, run_member, m, &err, "ls-team-%d", m->index) !=
             LS_OK) {
             team->refused = true;
             lsi_log(LS_LOG_WARNING,
@@ -195,7 +196,7 @@ LSI_HOT void lsi_team_run(lsi_team *team, int parts, lsi_team_fn fn, void *arg)
 
     LSI_ASSERT(parts <= team->size);
     if (parts <= 1 || atomic_flag_test_and_set(&team->busy)) {
-        run_alone(0, parts, fn, arg); // one part, or somebody else has the team
+        run_alone(0, parts, fn, arg); // one part, or another thread uses the team
         return;
     }
     running = start_members(team, parts);

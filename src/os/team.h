@@ -1,8 +1,8 @@
 /*
  * A team: the threads of one device, the caller among them. Work is cut into as many
- * parts as there are members; nobody else joins, so a device never uses more cores than
- * it owns. Members spin for some microseconds after their part, then park. A part whose
- * member has not begun when the caller is done with its own is done by the caller.
+ * parts as there are members, so a device never uses more cores than it owns. Members
+ * spin for some microseconds after their part, then park. A part whose member has not
+ * begun when the caller is done with its own is done by the caller.
  */
 #ifndef LSI_TEAM_H
 #define LSI_TEAM_H
@@ -15,7 +15,7 @@ typedef struct lsi_team lsi_team;
 typedef void (*lsi_team_fn)(void *arg, int part, int parts);
 
 /*
- * `cores`: numbers of the cores to stay on, one a member, or NULL: not pinned. The
+ * `cores`: numbers of the cores to stay on, one per member, or NULL: not pinned. The
  * caller of lsi_team_run() is member 0 and is never pinned by the team. Threads start
  * at the first run that needs them.
  */
@@ -44,7 +44,7 @@ typedef struct lsi_queue {
     int64_t count;
     int shares;
     struct lsi_share {
-        _Alignas(64) _Atomic int64_t next; /* one who takes disturbs no other */
+        _Alignas(64) _Atomic int64_t next; /* a cache line each */
         int64_t end;
     } share[LSI_QUEUE_SHARES];
 } lsi_queue;

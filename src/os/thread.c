@@ -1,3 +1,4 @@
+/* Threads, mutexes, conditions, words to wait on, and the cores of a thread. */
 #ifdef __linux__
 #define _GNU_SOURCE // NOLINT(bugprone-reserved-identifier): futex, affinity, names
 #endif
@@ -15,7 +16,7 @@
 #endif
 
 #define NS_PER_S 1000000000
-#define PAUSES_A_LOOK 32 // the clock costs as much as some pauses: do not ask each time
+#define PAUSES_A_LOOK 32 // reading the clock costs as much as some pauses: not each time
 
 static void *enter(void *raw)
 {
@@ -196,7 +197,7 @@ static void wake(lsi_word *word)
 #ifdef __linux__
     (void)syscall(SYS_futex, &word->value, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 #else
-    lsi_mutex_lock(&word->mutex); // nobody is between looking and sleeping
+    lsi_mutex_lock(&word->mutex); // no thread is between its check and its sleep
     lsi_mutex_unlock(&word->mutex);
     lsi_cond_broadcast(&word->cond);
 #endif
@@ -291,7 +292,7 @@ void lsi_yield(void)
     (void)sched_yield();
 }
 
-/* Where the system does not tell which cores: as many as are switched on. */
+/* Where the system does not report which cores: the number that is online. */
 static int count_online(int *cores, int room)
 {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);

@@ -44,7 +44,7 @@ typedef struct lsi_cond {
 void lsi_cond_init(lsi_cond *cond);
 void lsi_cond_destroy(lsi_cond *cond);
 
-/* Returns false when the deadline has passed. May wake for nothing: ask again. */
+/* Returns false when the deadline has passed. May wake without a reason: check again. */
 bool lsi_cond_wait(lsi_cond *cond, lsi_mutex *mutex, lsi_deadline deadline);
 void lsi_cond_signal(lsi_cond *cond);
 void lsi_cond_broadcast(lsi_cond *cond);
@@ -77,7 +77,7 @@ unsigned lsi_word_get(lsi_word *word);
 void lsi_word_set(lsi_word *word, unsigned value); /* not by two threads at once */
 void lsi_word_add(lsi_word *word, unsigned n);     /* wraps around */
 
-/* Changes `from` to `to`, or tells that it is something else. Wakes nobody. */
+/* Changes `from` to `to`; false if the value is another. Wakes no thread. */
 bool lsi_word_try(lsi_word *word, unsigned from, unsigned to);
 
 /* Takes one off; only the change to zero wakes, so wait with lsi_word_wait_zero(). */

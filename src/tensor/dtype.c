@@ -1,3 +1,4 @@
+/* Dtypes: names, sizes, classes, and conversion of 16-bit floats. */
 #include "tensor/tensor.h"
 
 const char *ls_dtype_name(ls_dtype dtype)

@@ -1,3 +1,4 @@
+/* Shapes: counting elements and bytes, comparing, printing. */
 #include "tensor/tensor.h"
 
 #include <stdio.h>

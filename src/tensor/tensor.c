@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-enum { HEADER = 64 }; // the buffer's struct stands before its elements, in one block
+enum { HEADER = 64 }; // the struct of a buffer and its elements are one block
 _Static_assert(sizeof(lsi_buffer) <= HEADER, "a buffer's header fits");
 
 lsi_buffer *lsi_buffer_new(ls_device *dev, size_t bytes)
@@ -214,7 +214,7 @@ ls_tensor *lsi_tensor_sparse(const ls_shape *shape, ls_tensor *values, ls_tensor
     return t;
 }
 
-/* The rows and the indices of a sparse tensor go together and lie inside of it. */
+/* The rows and the indices match and lie inside of the dense shape. */
 static ls_status check_slices(const ls_tensor *values, const ls_tensor *indices,
                               const ls_shape *dense, ls_error *err)
 {
@@ -235,11 +235,11 @@ static ls_status check_slices(const ls_tensor *values, const ls_tensor *indices,
         fits = values->dims[a] == dense->dims[a];
     }
     if (!fits) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "slices: rows %s with %lld indices are no part of %s",
-                             ls_shape_text(&vs, rows, sizeof rows),
-                             (long long)indices->count,
-                             ls_shape_text(dense, whole, sizeof whole));
+        return lsi_fail_kind(
+            err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+            "slices: rows %s with %lld indices do not match the dense shape %s",
+            ls_shape_text(&vs, rows, sizeof rows), (long long)indices->count,
+            ls_shape_text(dense, whole, sizeof whole));
     }
     for (int64_t i = 0; i < indices->count; i++) {
         const int64_t at = lsi_index_at(indices, i);
@@ -266,7 +266,7 @@ ls_status ls_tensor_create_slices(ls_tensor *values, ls_tensor *indices,
     }
     if (!lsi_shape_bytes(&dense_shape, (ls_dtype)values->dtype, &count, &bytes)) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "slices: the dense shape is not one");
+                             "slices: the dense shape is not a valid shape");
     }
     st = check_slices(values, indices, &dense_shape, err);
     if (st == LS_OK) {

@@ -1,11 +1,11 @@
-/* What a tensor is made of. Elements are dense and row-major; views share a buffer. */
+/* The struct of a tensor. Elements are dense and row-major; views share a buffer. */
 #ifndef LSI_TENSOR_H
 #define LSI_TENSOR_H
 #include "base/base.h"
 #include "device/device.h"
 #include "lockstep/tensor.h"
 
-enum { LSI_INLINE_BYTES = 64 }; /* small tensors carry their elements themselves */
+enum { LSI_INLINE_BYTES = 64 }; /* smaller tensors hold their elements in the struct */
 
 /* Refcounted memory that tensors, views and variables share. */
 typedef struct lsi_buffer {
@@ -13,7 +13,7 @@ typedef struct lsi_buffer {
     ls_device *device;
     void *data;
     size_t bytes;
-    void (*done)(void *user); /* wrapped memory: tells its owner; NULL: pool or forever */
+    void (*done)(void *user); /* wrapped memory: called at the end; NULL: none */
     void *user;
     bool pooled;
 } lsi_buffer;
@@ -22,12 +22,12 @@ struct ls_tensor {
     atomic_int refs;
     uint8_t dtype;
     uint8_t ndim;
-    uint16_t tapes; /* which tapes of the context saw it; a bit each (src/grad) */
+    uint16_t tapes; /* which tapes of the context recorded it; a bit each (src/grad) */
     uint32_t
         node; /* the record that made it, with `output`: valid while `tapes` is set */
     uint8_t output;
     bool listed;   /* a context holds one of the references */
-    bool recycled; /* the struct belongs to a context's spares */
+    bool recycled; /* the struct is reused by its context */
     uint8_t mark;  /* src/grad, while a gradient is computed; else 0 */
     int64_t count;
     void *data;
@@ -37,8 +37,8 @@ struct ls_tensor {
     ls_tensor *indices; /* ... belong to these indices; data is NULL */
     ls_tensor *next;    /* the context's list */
     const void *owner;  /* the context whose step made it; NULL: none, or it has ended */
-    ls_tensor *origin;  /* retained: what this one stands for in a step; NULL: none */
-    ls_tensor *alias;   /* the context's list of stand-ins */
+    ls_tensor *origin;  /* retained: what this is an alias of; NULL: none */
+    ls_tensor *alias;   /* the context's list of aliases */
     int64_t dims[LS_MAX_DIMS];
     _Alignas(
         16) unsigned char small[LSI_INLINE_BYTES]; /* as malloc aligns, which is fast */
@@ -47,7 +47,7 @@ struct ls_tensor {
 /* Prepares a raw struct; false: out of memory or overflow, and nothing is held. */
 bool lsi_tensor_init(ls_tensor *t, ls_device *dev, ls_dtype dtype, const ls_shape *shape);
 
-/* Gives back what a tensor holds (not the struct itself). */
+/* Releases what a tensor holds, not the struct itself. */
 void lsi_tensor_clear(ls_tensor *t);
 
 /* A tensor with room for its elements, uninitialised. NULL: out of memory or overflow. */
@@ -72,7 +72,7 @@ ls_tensor *lsi_tensor_sparse(const ls_shape *shape, ls_tensor *values,
 void lsi_tensor_init_sparse(ls_tensor *t, const ls_shape *shape, ls_tensor *values,
                             ls_tensor *indices);
 
-/* A stand-in for `t`, which it retains, in a raw struct; and the tensor it stands for. */
+/* Makes a raw struct an alias of `t`, which it retains; and the tensor of an alias. */
 void lsi_tensor_init_alias(ls_tensor *alias, ls_tensor *t);
 static inline ls_tensor *lsi_tensor_origin(ls_tensor *t)
 {

@@ -1,3 +1,4 @@
+/* Tensors: creation, views, wrapping, strings, slices, printing. */
 #include "ls_test.h"
 #include "tensor/tensor.h"
 

@@ -27,7 +27,7 @@ struct sink {
     size_t line;    /* where the present line begins */
 };
 
-static void put(struct sink *s, char ch)
+static void put_char(struct sink *s, char ch)
 {
     if (s->len + 1 < s->size) {
         s->buf[s->len] = ch;
@@ -44,10 +44,10 @@ static void puts_to(struct sink *s, const char *text)
         s->pending = 0;
     }
     for (; text[0] != '\0' && s->pending > 0; s->pending--) {
-        put(s, ' ');
+        put_char(s, ' ');
     }
     for (; text[0] != '\0'; text++) {
-        put(s, text[0]);
+        put_char(s, text[0]);
     }
 }
 
@@ -228,7 +228,7 @@ static void put_string(struct sink *s, ls_string e)
 }
 
 /* Integers, bools and strings; returns the length the text has. */
-static size_t plain(const ls_tensor *t, int64_t i, struct sink *s)
+static size_t put_plain(const ls_tensor *t, int64_t i, struct sink *s)
 {
     char text[32];
     const size_t before = s->len;
@@ -272,7 +272,7 @@ static size_t plain(const ls_tensor *t, int64_t i, struct sink *s)
 }
 
 /* Elements that are shown: all, or the edges of each axis. */
-static bool shown(const ls_tensor *t, int64_t index)
+static bool is_shown(const ls_tensor *t, int64_t index)
 {
     if (t->count <= THRESHOLD) {
         return true;
@@ -295,7 +295,7 @@ static void choose_exponent(struct format *f)
     for (int64_t i = 0; i < f->t->count; i++) {
         const double a = fabs(value_at(f->t, i));
 
-        if (shown(f->t, i) && isfinite(a) && a != 0) {
+        if (is_shown(f->t, i) && isfinite(a) && a != 0) {
             most = fmax(most, a);
             least = fmin(least, a);
         }
@@ -350,13 +350,14 @@ static struct format measure(const ls_tensor *t)
         choose_exponent(&f);
     }
     for (int64_t i = 0; i < t->count; i++) {
-        if (!shown(t, i)) {
+        if (!is_shown(t, i)) {
             continue;
         }
         if (is_float(t)) {
             measure_float(&f, i);
         } else {
-            f.width = LSI_MAX(f.width, t->dtype == LS_BOOL ? 5 : plain(t, i, &nowhere));
+            f.width =
+                LSI_MAX(f.width, t->dtype == LS_BOOL ? 5 : put_plain(t, i, &nowhere));
         }
     }
     if (is_float(t)) {
@@ -371,10 +372,10 @@ static void element(const struct format *f, int64_t i, struct sink *s)
     struct sink one = {NULL, 0, 0, 0, 0};
 
     if (!is_float(f->t)) {
-        const size_t n = plain(f->t, i, &one);
+        const size_t n = put_plain(f->t, i, &one);
 
         spaces(s, f->t->dtype == LS_STRING ? 0 : f->width - n);
-        (void)plain(f->t, i, s);
+        (void)put_plain(f->t, i, s);
         return;
     }
     const double v = value_at(f->t, i);
@@ -440,7 +441,7 @@ static size_t width_of(const struct format *f, int64_t i)
 {
     struct sink nowhere = {NULL, 0, 0, 0, 0};
 
-    return f->t->dtype == LS_STRING ? plain(f->t, i, &nowhere) : f->width;
+    return f->t->dtype == LS_STRING ? put_plain(f->t, i, &nowhere) : f->width;
 }
 
 /* Columns in front of the whole: "array(". */
@@ -525,7 +526,7 @@ static void data(const ls_tensor *t, struct sink *s, bool repr)
         if (is_float(t)) {
             scalar_float(t, s);
         } else {
-            (void)plain(t, 0, s);
+            (void)put_plain(t, 0, s);
         }
         return;
     }

@@ -1,4 +1,4 @@
-/* The one number that a value holds. */
+/* Reads the one number of a value. */
 #include "value/value.h"
 
 static bool item_of(const ls_value *v, double *out)

@@ -28,7 +28,7 @@ static void sort_names(const char *const *name, size_t *order, size_t *spare, si
 /* Bytes of the block that holds all names; false: too many to count. */
 static bool block_size(const char *type, const char *const *names, size_t n, size_t *out)
 {
-    // an index, its spare and a pointer a name; all are as wide as a size_t
+    // per name an index, its spare and a pointer; all are as wide as a size_t
     size_t bytes = 0;
 
     if (!lsi_mul_size(n, 3 * sizeof(size_t), &bytes) ||
@@ -87,8 +87,7 @@ static ls_status named(ls_value_kind kind, const char *type, const char *const *
     size_t bytes = 0;
 
     if (out == NULL) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "%s: no place for the result was given: `out` is NULL",
+        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "%s: out is NULL",
                              what);
     }
     for (size_t i = 0; i < n; i++) {

@@ -1,9 +1,9 @@
 /* Walking over the leaves of a structure: map, flatten, pack. */
 #include "value/value.h"
 
-/* Where `fn` gave back what was there, the old structure is kept: nothing changes it. */
-static ls_status map(ls_value *v, ls_value_fn fn, void *user, ls_value **out,
-                     ls_error *err)
+/* Where `fn` returns every leaf unchanged, the old structure is kept. */
+static ls_status map_leaves(ls_value *v, ls_value_fn fn, void *user, ls_value **out,
+                            ls_error *err)
 {
     if (ls_value_is_leaf(v)) {
         return fn(v, user, out, err);
@@ -17,7 +17,7 @@ static ls_status map(ls_value *v, ls_value_fn fn, void *user, ls_value **out,
     for (size_t turn = 0; st == LS_OK && turn < v->size; turn++) {
         const size_t i = lsi_value_turn(v, turn);
 
-        st = map(v->child[i], fn, user, &made[i], err);
+        st = map_leaves(v->child[i], fn, user, &made[i], err);
         changed = changed || made[i] != v->child[i];
     }
     if (st == LS_OK && changed) {
@@ -45,7 +45,7 @@ ls_status ls_value_map(ls_value *v, ls_value_fn fn, void *user, ls_value **out,
     if (st != LS_OK) {
         return st;
     }
-    const ls_status mapped = map(v, fn, user, &made, err);
+    const ls_status mapped = map_leaves(v, fn, user, &made, err);
     if (mapped == LS_OK) {
         *out = made;
     }
@@ -96,13 +96,13 @@ ls_status ls_value_flatten(ls_value *v, ls_value **out, ls_error *err)
     return st;
 }
 
-/* Hands out the leaves of a pack, one a call. */
+/* The leaves of a pack, one per call. */
 struct supply {
     const ls_value *leaves;
     size_t next;
 };
 
-static ls_status take(ls_value *leaf, void *user, ls_value **out, ls_error *err)
+static ls_status take_leaf(ls_value *leaf, void *user, ls_value **out, ls_error *err)
 {
     struct supply *s = user;
 
@@ -132,5 +132,5 @@ ls_status ls_value_pack(ls_value *like, ls_value *leaves, ls_value **out, ls_err
                              leaves->size);
     }
     struct supply supply = {leaves, 0};
-    return ls_value_map(like, take, &supply, out, err);
+    return ls_value_map(like, take_leaf, &supply, out, err);
 }

@@ -1,13 +1,13 @@
 /*
- * Merging what replicas gave into one structure, and taking one replica's share out of
- * it again. select undoes regroup.
+ * Regroup merges the values of all replicas into one structure; select takes the value of
+ * one replica out of it again.
  */
 #include "value/value.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* What is being merged, and the way from the top to the present place: "[1]['c']". */
+/* What is being merged, and the path from the top to this item: "[1]['c']". */
 struct regroup {
     ls_value_kind wrap;
     bool always_wrap;
@@ -46,7 +46,7 @@ static bool same_names(const ls_value *a, const ls_value *b)
     return true;
 }
 
-/* The structures at this place go together. */
+/* Checks that the structures at this path match. */
 static ls_status check_structures(const struct regroup *r, ls_value *const *values)
 {
     const ls_value *first = values[0];
@@ -56,7 +56,7 @@ static ls_status check_structures(const struct regroup *r, ls_value *const *valu
         const bool leaves = ls_value_is_leaf(first) && ls_value_is_leaf(other);
 
         if (leaves) {
-            continue; // any two leaves go together
+            continue; // any two leaves match
         }
         if (first->kind != other->kind) {
             return disagree(r, k, first, other, "kinds differ");
@@ -71,7 +71,7 @@ static ls_status check_structures(const struct regroup *r, ls_value *const *valu
     return LS_OK;
 }
 
-/* The variable that every replica gave its own copy of; NULL: something else. */
+/* The variable whose copies the replicas gave; NULL: they are something else. */
 static void *common_container(const struct regroup *r, ls_value *const *values)
 {
     const lsi_object *first = &values[0]->leaf.object;
@@ -120,9 +120,9 @@ static void step_into(struct regroup *r, size_t length, const ls_value *v, size_
     }
 }
 
-static ls_status merge(struct regroup *r, ls_value *const *values, ls_value **out);
+static ls_status merge_values(struct regroup *r, ls_value *const *values, ls_value **out);
 
-/* Merges the items of structures that go together; the names' order is replica 0's. */
+/* Merges the items of matching structures; the order of names is that of replica 0. */
 static ls_status merge_items(struct regroup *r, ls_value *const *values, ls_value **out)
 {
     const ls_value *first = values[0];
@@ -134,7 +134,7 @@ static ls_status merge_items(struct regroup *r, ls_value *const *values, ls_valu
         return lsi_fail_memory(r->err, "regrouping",
                                (n + r->replicas) * sizeof(ls_value *));
     }
-    ls_value **items = made + n; // borrowed: one a replica
+    ls_value **items = made + n; // borrowed: one per replica
     for (size_t turn = 0; st == LS_OK && turn < n; turn++) {
         const size_t i = lsi_value_turn(first, turn);
 
@@ -142,7 +142,7 @@ static ls_status merge_items(struct regroup *r, ls_value *const *values, ls_valu
             items[k] = values[k]->child[lsi_value_turn(values[k], turn)];
         }
         step_into(r, length, first, i);
-        st = merge(r, items, &made[i]);
+        st = merge_values(r, items, &made[i]);
     }
     if (st == LS_OK) {
         st = lsi_value_like(first, made, out, r->err);
@@ -151,7 +151,7 @@ static ls_status merge_items(struct regroup *r, ls_value *const *values, ls_valu
     return st;
 }
 
-static ls_status merge(struct regroup *r, ls_value *const *values, ls_value **out)
+static ls_status merge_values(struct regroup *r, ls_value *const *values, ls_value **out)
 {
     const ls_status st = check_structures(r, values);
 
@@ -189,7 +189,7 @@ ls_status ls_value_regroup(ls_value *const *values, size_t n,
                              ls_value_kind_name(r.wrap));
     }
     r.always_wrap = opts != NULL && opts->always_wrap;
-    const ls_status st = merge(&r, values, &made);
+    const ls_status st = merge_values(&r, values, &made);
     if (st == LS_OK) {
         *out = made;
     }
@@ -198,7 +198,7 @@ ls_status ls_value_regroup(ls_value *const *values, size_t n,
 
 struct selection {
     size_t replica;
-    bool mirrored; /* PerReplica leaves are refused */
+    bool mirrored; /* PerReplica leaves fail */
 };
 
 static ls_status select_leaf(ls_value *leaf, void *user, ls_value **out, ls_error *err)

@@ -1,16 +1,17 @@
+/* Values: creation of leaves and structures, reading, comparing, releasing. */
 #include "value/value.h"
 
 #include <string.h>
 
 static ls_status no_place(ls_error *err, const char *what)
 {
-    return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                         "%s: no place for the result was given: `out` is NULL", what);
+    return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "%s: out is NULL",
+                         what);
 }
 
 /* Room for `size` children and `extra` bytes behind them; zeroed, one reference. */
-static ls_status make(ls_value_kind kind, size_t size, size_t extra, ls_value **out,
-                      ls_error *err)
+static ls_status make_value(ls_value_kind kind, size_t size, size_t extra, ls_value **out,
+                            ls_error *err)
 {
     size_t bytes = 0;
     ls_value *v = NULL;
@@ -32,7 +33,7 @@ static ls_status make_leaf(ls_value_kind kind, size_t extra, ls_value **out,
                            ls_error *err)
 {
     return out == NULL ? no_place(err, ls_value_kind_name(kind))
-                       : make(kind, 0, extra, out, err);
+                       : make_value(kind, 0, extra, out, err);
 }
 
 ls_status ls_value_none(ls_value **out, ls_error *err)
@@ -145,7 +146,7 @@ ls_status lsi_value_over(ls_value_kind kind, ls_value *const *children, size_t n
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "%s: deeper than %d levels", name, LS_VALUE_MAX_DEPTH);
     }
-    const ls_status st = make(kind, n, 0, &v, err);
+    const ls_status st = make_value(kind, n, 0, &v, err);
     if (st != LS_OK) {
         return st;
     }

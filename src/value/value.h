@@ -1,4 +1,4 @@
-/* What a value is made of, and how one like another is made. */
+/* The struct of a value, and functions to make one like another. */
 #ifndef LSI_VALUE_H
 #define LSI_VALUE_H
 #include "base/base.h"
@@ -14,7 +14,7 @@ typedef struct lsi_keys {
 
 struct ls_context;
 
-/* What a leaf that is an object of a higher layer (a variable) can do. */
+/* The functions of a leaf that is an object of a higher layer (a variable). */
 typedef struct lsi_object_ops {
     void *(*retain)(void *object);
     void (*release)(void *object);

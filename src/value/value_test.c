@@ -1,3 +1,4 @@
+/* Values: structures, map and pack, regroup and select, printing. */
 #include "ls_test.h"
 #include "value/value.h"
 
@@ -540,13 +541,13 @@ LST_TEST(bad_arguments_are_refused_with_their_name)
     LST_FAILS(ls_value_tensor(NULL, &out, &err), LS_INVALID_ARGUMENT, err, "NULL");
     LST_FAILS(ls_value_string((ls_string){NULL, 3}, &out, &err), LS_INVALID_ARGUMENT, err,
               "3 bytes");
-    LST_FAILS(ls_value_int(1, NULL, &err), LS_INVALID_ARGUMENT, err, "`out` is NULL");
+    LST_FAILS(ls_value_int(1, NULL, &err), LS_INVALID_ARGUMENT, err, "out is NULL");
     LST_FAILS(ls_value_dict(KEYS("a", "a"), (ls_value *[]){one, one}, 2, &out, &err),
               LS_INVALID_ARGUMENT, err, "'a' is there twice");
     LST_FAILS(ls_value_dict(KEYS("a", NULL), (ls_value *[]){one, one}, 2, &out, &err),
               LS_INVALID_ARGUMENT, err, "name of item 1");
     LST_FAILS(ls_value_dict(KEYS("a"), &one, 1, NULL, &err), LS_INVALID_ARGUMENT, err,
-              "`out` is NULL");
+              "out is NULL");
     LST_FAILS(ls_value_named_tuple(NULL, KEYS("a"), &one, 1, &out, &err),
               LS_INVALID_ARGUMENT, err, "type is NULL");
     LST_FAILS(ls_value_per_replica(NULL, 0, &out, &err), LS_INVALID_ARGUMENT, err,

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A text that is cut where the buffer ends but counted to its own end. */
+/* A text truncated at the end of the buffer; its whole length is counted. */
 struct writer {
     char *buf;
     size_t size;
@@ -14,8 +14,8 @@ struct writer {
     bool repr;
 };
 
-static void put(struct writer *w, const char *fmt, ...) LS_PRINTF(2, 3);
-static void put(struct writer *w, const char *fmt, ...)
+static void put_text(struct writer *w, const char *fmt, ...) LS_PRINTF(2, 3);
+static void put_text(struct writer *w, const char *fmt, ...)
 {
     const size_t room = w->length < w->size ? w->size - w->length : 0;
     va_list args;
@@ -26,7 +26,7 @@ static void put(struct writer *w, const char *fmt, ...)
     w->length += n > 0 ? (size_t)n : 0;
 }
 
-/* One byte; unlike put() it takes NUL. */
+/* One byte; unlike put_text() it takes NUL. */
 static void put_byte(struct writer *w, char byte)
 {
     if (w->length + 1 < w->size) {
@@ -43,7 +43,7 @@ static void put_float(struct writer *w, double x)
     int digits = 1;
 
     if (!isfinite(x)) {
-        put(w, "%s", isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
+        put_text(w, "%s", isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
         return;
     }
     for (; digits < 17; digits++) {
@@ -62,7 +62,7 @@ static void put_float(struct writer *w, double x)
             *at = '.'; // the locale may have its own decimal point
         }
     }
-    put(w, "%s", text);
+    put_text(w, "%s", text);
 }
 
 /* As Python's repr of a string; bytes of UTF-8 stand as they are. */
@@ -77,11 +77,11 @@ static void put_quoted(struct writer *w, ls_string s)
         const char byte = s.ptr[i];
 
         if (byte == '\n' || byte == '\r' || byte == '\t') {
-            put(w, "\\%c", byte == '\n' ? 'n' : byte == '\r' ? 'r' : 't');
+            put_text(w, "\\%c", byte == '\n' ? 'n' : byte == '\r' ? 'r' : 't');
         } else if (byte == '\\' || byte == quote) {
-            put(w, "\\%c", byte);
+            put_text(w, "\\%c", byte);
         } else if ((unsigned char)byte < 0x20 || byte == 0x7f) {
-            put(w, "\\x%02x", (unsigned)(unsigned char)byte);
+            put_text(w, "\\x%02x", (unsigned)(unsigned char)byte);
         } else {
             put_byte(w, byte);
         }
@@ -120,12 +120,12 @@ static void put_value(struct writer *w, const ls_value *v, bool quoted);
 
 static void put_distributed(struct writer *w, const ls_value *v)
 {
-    put(w, "%s:{\n", ls_value_kind_name(v->kind));
+    put_text(w, "%s:{\n", ls_value_kind_name(v->kind));
     for (size_t i = 0; i < v->size; i++) {
-        put(w, "%s  %zu: ", i > 0 ? ",\n" : "", i);
+        put_text(w, "%s  %zu: ", i > 0 ? ",\n" : "", i);
         put_value(w, v->child[i], w->repr);
     }
-    put(w, "\n}");
+    put_text(w, "\n}");
 }
 
 static void put_structure(struct writer *w, const ls_value *v)
@@ -135,33 +135,33 @@ static void put_structure(struct writer *w, const ls_value *v)
 
     w->repr = true; // of its items, whatever is asked of the whole
     if (v->kind == LS_VALUE_NAMED_TUPLE) {
-        put(w, "%s", v->keys->type);
+        put_text(w, "%s", v->keys->type);
     }
-    put(w, "%s", dict ? "{" : list ? "[" : "(");
+    put_text(w, "%s", dict ? "{" : list ? "[" : "(");
     for (size_t i = 0; i < v->size; i++) {
-        put(w, "%s", i > 0 ? ", " : "");
+        put_text(w, "%s", i > 0 ? ", " : "");
         if (dict) {
             const ls_string key = {v->keys->name[i], strlen(v->keys->name[i])};
 
             put_quoted(w, key);
-            put(w, ": ");
+            put_text(w, ": ");
         } else if (v->keys != NULL) {
-            put(w, "%s=", v->keys->name[i]);
+            put_text(w, "%s=", v->keys->name[i]);
         }
         put_value(w, v->child[i], true);
     }
     w->repr = repr;
-    put(w, "%s%s", v->kind == LS_VALUE_TUPLE && v->size == 1 ? "," : "",
-        dict   ? "}"
-        : list ? "]"
-               : ")");
+    put_text(w, "%s%s", v->kind == LS_VALUE_TUPLE && v->size == 1 ? "," : "",
+             dict   ? "}"
+             : list ? "]"
+                    : ")");
 }
 
 static void put_value(struct writer *w, const ls_value *v, bool quoted)
 {
     switch (v->kind) {
     case LS_VALUE_NONE:
-        put(w, "None");
+        put_text(w, "None");
         break;
     case LS_VALUE_TENSOR:
     case LS_VALUE_VARIABLE:
@@ -169,13 +169,13 @@ static void put_value(struct writer *w, const ls_value *v, bool quoted)
         put_leaf(w, v);
         break;
     case LS_VALUE_INT:
-        put(w, "%lld", (long long)v->leaf.integer);
+        put_text(w, "%lld", (long long)v->leaf.integer);
         break;
     case LS_VALUE_FLOAT:
         put_float(w, v->leaf.number);
         break;
     case LS_VALUE_BOOL:
-        put(w, "%s", v->leaf.truth ? "True" : "False");
+        put_text(w, "%s", v->leaf.truth ? "True" : "False");
         break;
     case LS_VALUE_STRING:
         put_string(w, v->leaf.string, quoted);
@@ -201,7 +201,7 @@ static size_t print(const ls_value *v, char *buf, size_t size, bool repr)
         buf[0] = '\0';
     }
     if (v == NULL) {
-        put(&w, "None");
+        put_text(&w, "None");
     } else {
         put_value(&w, v, repr);
     }

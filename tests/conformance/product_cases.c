@@ -311,7 +311,7 @@ const op_entry op_entries_product[] = {
         {COMPARE("f[4,70,33] f[4,70,33] f[4,70,33] f[4,70,33]"), .p = {1}},
         {COMPARE("f[4,70,64] f[4,129,64] f[4,129,64] f[4,70,64]")},
         {BAD("f32[2,3,4] f32[2,5,4] f32[2,5,4] f32[2,3,3] f32[2,3] f32[2,3,4]",
-         "together")})},
+         "do not match")})},
     {LSI_OP_self_attention, attention_, SUM, .outputs = 2, CASES(
         {SHAPE("f32[2,3,24]", "f32[2,3,8] f32[2,4,3]"), .p = {0, 4}},
         {SHAPE("f32[5,3]", "f32[5,1] f32[1,5]"), .p = {1, 1}},
@@ -339,9 +339,9 @@ const op_entry op_entries_product[] = {
         {COMPARE("f[b,n,24] f[b,n,8]"), .p = {1, 2}},
         {COMPARE("f[2,70,198] f[2,70,66]"), .p = {1, 2}},
         {COMPARE("f[2,300,99] f[2,300,33]"), .p = {0, 3}},
-        {BAD("f32[2,12] f32[2,4] f32[2,2] f32[2,3]", "together"), .p = {0, 2}},
-        {BAD("f32[2,12] f32[2,4] f32[2,3] f32[2,4]", "together"), .p = {0, 2}},
-        {BAD("f32[2,12] f32[2,4] f32[2,2] f64[2,4]", "together"), .p = {0, 2}},
+        {BAD("f32[2,12] f32[2,4] f32[2,2] f32[2,3]", "do not match"), .p = {0, 2}},
+        {BAD("f32[2,12] f32[2,4] f32[2,3] f32[2,4]", "do not match"), .p = {0, 2}},
+        {BAD("f32[2,12] f32[2,4] f32[2,2] f64[2,4]", "do not match"), .p = {0, 2}},
         {BAD("f32[2,10] f32[2,4] f32[2,2] f32[2,4]", "3 * 2 * d"), .p = {0, 2}})},
 };
 /* clang-format on */

@@ -372,7 +372,7 @@ LST_TEST(rows_of_a_user_that_are_not_filled_in_are_refused)
         LST_CHECK(err.message[0] != '\0');
     }
     LST_CHECK(ls_op_apply1(LS_HERE(c), &silent, NULL, 0, NULL, 0) == NULL);
-    WRONG(ls_context_finish(c, &err), "silent: the shape rule does not say");
+    WRONG(ls_context_finish(c, &err), "silent: the shape rule has not set output 0");
     const ls_op one = {sizeof one, "one", 1, 1, 1, 0, no_outputs, do_nothing, NULL};
     LST_CHECK(ls_op_apply1(LS_HERE(c), &one, NULL, 1, NULL, 0) == NULL);
     WRONG(ls_context_finish(c, &err), "one");

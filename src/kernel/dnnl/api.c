@@ -1,3 +1,4 @@
+/* Descriptors and primitives of oneDNN, for its versions 2 and 3. */
 #include "kernel/dnnl/api.h"
 
 #include <string.h>
@@ -70,8 +71,8 @@ bool api_matmul(dnnl_primitive_desc_t *pd, dnnl_engine_t e, const mdesc *a,
                                              *c, attr) == dnnl_success;
 }
 
-static bool forward(dnnl_primitive_desc_t *pd, dnnl_engine_t e, const api_conv *c,
-                    dnnl_primitive_attr_t attr)
+static bool describe_forward(dnnl_primitive_desc_t *pd, dnnl_engine_t e,
+                             const api_conv *c, dnnl_primitive_attr_t attr)
 {
     return dnnl_convolution_forward_primitive_desc_create(
                pd, e, dnnl_forward_training, dnnl_convolution_direct, *c->x, *c->w,
@@ -86,9 +87,9 @@ bool api_convolution(dnnl_primitive_desc_t *pd, dnnl_engine_t e, api_conv_kind k
     bool ok;
 
     if (kind == API_FORWARD) {
-        return forward(pd, e, c, attr);
+        return describe_forward(pd, e, c, attr);
     }
-    ok = forward(&hint, e, c, NULL);
+    ok = describe_forward(&hint, e, c, NULL);
     if (ok && kind == API_DATA) {
         ok = dnnl_convolution_backward_data_primitive_desc_create(
                  pd, e, dnnl_convolution_direct, *c->x, *c->w, *c->y, c->stride,
@@ -163,8 +164,8 @@ bool api_matmul(dnnl_primitive_desc_t *pd, dnnl_engine_t e, const mdesc *a,
            dnnl_primitive_desc_create(pd, &d, attr, e, NULL) == dnnl_success;
 }
 
-static bool forward(dnnl_primitive_desc_t *pd, dnnl_engine_t e, const api_conv *c,
-                    dnnl_primitive_attr_t attr)
+static bool describe_forward(dnnl_primitive_desc_t *pd, dnnl_engine_t e,
+                             const api_conv *c, dnnl_primitive_attr_t attr)
 {
     dnnl_convolution_desc_t d;
 
@@ -182,9 +183,9 @@ bool api_convolution(dnnl_primitive_desc_t *pd, dnnl_engine_t e, api_conv_kind k
     bool ok;
 
     if (kind == API_FORWARD) {
-        return forward(pd, e, c, attr);
+        return describe_forward(pd, e, c, attr);
     }
-    ok = forward(&hint, e, c, NULL);
+    ok = describe_forward(&hint, e, c, NULL);
     if (ok && kind == API_DATA) {
         ok = dnnl_dilated_convolution_backward_data_desc_init(
                  &d, dnnl_convolution_direct, c->x, c->w, c->y, c->stride, c->dilation,

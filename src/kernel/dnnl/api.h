@@ -1,5 +1,5 @@
 /*
- * oneDNN's C API in the words the kernels use. Version 2 (Debian 12) describes an
+ * oneDNN's C API as the kernels use it. Version 2 (Debian 12) describes an
  * operation first and makes a primitive of the description; version 3 does both at once.
  */
 #ifndef LSI_DNNL_API_H

@@ -11,7 +11,7 @@
 static const lsi_dnnl_host host = {LSI_DNNL_MODULE_VERSION, lsi_team_size, lsi_team_run,
                                    lsi_team_share};
 
-static _Atomic(const lsi_kernel *) kernels; // set once, by load()
+static _Atomic(const lsi_kernel *) kernels; // set once, by load_module()
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static const lsi_kernel *open_at(const char *folder)
@@ -40,7 +40,7 @@ static const lsi_kernel *open_at(const char *folder)
 }
 
 /* LS_MODULE_PATH, then beside the library, then where it was to be installed. */
-static void load(void)
+static void load_module(void)
 {
     const char *const asked = lsi_env("LS_MODULE_PATH");
     const lsi_kernel *found = NULL;
@@ -81,7 +81,7 @@ lsi_kernel lsi_dnnl_kernel(const ls_device *device, lsi_op_id id)
     if (!is_offered(id)) {
         return NULL;
     }
-    (void)pthread_once(&once, load);
+    (void)pthread_once(&once, load_module);
     table = atomic_load_explicit(&kernels, memory_order_acquire);
     return table != NULL ? table[id] : NULL;
 }

@@ -233,7 +233,7 @@ static size_t bucket_of(const struct key *k)
     return (size_t)(lsi_hash(LSI_HASH_INIT, k, sizeof *k) % BUCKETS);
 }
 
-/* The plan for `key`, made at first use; NULL: oneDNN does not do it. */
+/* The plan for `key`, made at first use; NULL: oneDNN does not support it. */
 static struct plan *plan_for(const struct key *key)
 {
     const size_t b = bucket_of(key);
@@ -316,7 +316,7 @@ struct job {
     int64_t n;
     struct plan *plans[64];
     char *data[MAX_ARGS];      /* as the plan's arguments */
-    size_t per_item[MAX_ARGS]; /* bytes of one row or image; 0: whole for everybody */
+    size_t per_item[MAX_ARGS]; /* bytes of one row or image; 0: every share uses all */
     int nargs;
     atomic_bool failed;
 };
@@ -345,7 +345,7 @@ static void run_share(void *arg, int part, int parts)
     }
 }
 
-/* Plans of all shares first: nothing is written if oneDNN does not do one of them. */
+/* Plans of all shares first: nothing is written if oneDNN does not support one. */
 static ls_status run_job(ls_op_call *k, struct job *j, int parts)
 {
     for (int p = 0; p < parts; p++) {
@@ -372,7 +372,7 @@ static int parts_for(const ls_op_call *k, int64_t items, double flops)
 {
     const int size = host->team_size(k->team);
 
-    if (flops < 4e6) { // some 40 us: not worth waking anybody
+    if (flops < 4e6) { // some 40 us: not worth waking other members
         return 1;
     }
     return (int)LSI_MIN(LSI_MIN((int64_t)size, items), 64);

@@ -1,6 +1,6 @@
 /*
- * What the library and its oneDNN module say to each other. The module sees no symbol of
- * the library: it is handed what it needs, and hands its kernels back.
+ * The interface between the library and its oneDNN module. The module uses no symbol of
+ * the library: it gets the functions it needs, and returns its kernels.
  */
 #ifndef LSI_DNNL_MODULE_H
 #define LSI_DNNL_MODULE_H

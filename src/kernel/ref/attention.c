@@ -17,7 +17,7 @@ static struct row row_of(const lsi_heads *x, int64_t head, int64_t i)
     return (struct row){x->data, lsi_head_at(x, head, i)};
 }
 
-LSI_INLINE double get(struct row r, int64_t i, ls_dtype d)
+LSI_INLINE double get_in_row(struct row r, int64_t i, ls_dtype d)
 {
     return lsi_get_float(r.data, d, r.at + i);
 }
@@ -27,7 +27,7 @@ LSI_INLINE double dot(struct row a, struct row b, int64_t size, ls_dtype d)
     double sum = 0;
 
     for (int64_t i = 0; i < size; i++) {
-        sum += get(a, i, d) * get(b, i, d);
+        sum += get_in_row(a, i, d) * get_in_row(b, i, d);
     }
     return sum;
 }
@@ -72,7 +72,7 @@ LSI_INLINE ls_status attention(ls_op_call *k, ls_dtype d)
             double sum = 0;
 
             for (int64_t j = 0; j < seen; j++) {
-                sum += p[j] * get(row_of(&a.v, head, j), t, d);
+                sum += p[j] * get_in_row(row_of(&a.v, head, j), t, d);
             }
             lsi_put_float(a.out.data, d, lsi_head_at(&a.out, head, i) + t, sum);
         }
@@ -108,9 +108,9 @@ LSI_INLINE void add_row(const lsi_attention *a, int64_t head, int64_t i,
         const double ds = p * (dot(g, v, a->d, d) - mean) * scale;
 
         for (int64_t t = 0; t < a->d; t++) {
-            sums->dq[t] += ds * get(key, t, d);
-            sums->dk[j * a->d + t] += ds * get(q, t, d);
-            sums->dv[j * a->d + t] += p * get(g, t, d);
+            sums->dq[t] += ds * get_in_row(key, t, d);
+            sums->dk[j * a->d + t] += ds * get_in_row(q, t, d);
+            sums->dv[j * a->d + t] += p * get_in_row(g, t, d);
         }
     }
 }

@@ -48,7 +48,7 @@ LSI_INLINE ls_status map_float(ls_op_call *k, float_fn f)
     }
 }
 
-LSI_INLINE ls_status map(ls_op_call *k, float_fn f, int_fn fi)
+LSI_INLINE ls_status map_pairs(ls_op_call *k, float_fn f, int_fn fi)
 {
     switch (k->in[0]->dtype) {
 #define EACH(D, T, is_signed)                                                            \
@@ -74,7 +74,7 @@ static inline int64_t add_int(int64_t a, int64_t b, bool is_signed)
 
 ls_status lsi_ref_add(ls_op_call *k)
 {
-    return map(k, add_float, add_int);
+    return map_pairs(k, add_float, add_int);
 }
 
 static inline double sub_float(double a, double b)
@@ -90,7 +90,7 @@ static inline int64_t sub_int(int64_t a, int64_t b, bool is_signed)
 
 ls_status lsi_ref_sub(ls_op_call *k)
 {
-    return map(k, sub_float, sub_int);
+    return map_pairs(k, sub_float, sub_int);
 }
 
 static inline double mul_float(double a, double b)
@@ -106,7 +106,7 @@ static inline int64_t mul_int(int64_t a, int64_t b, bool is_signed)
 
 ls_status lsi_ref_mul(ls_op_call *k)
 {
-    return map(k, mul_float, mul_int);
+    return map_pairs(k, mul_float, mul_int);
 }
 
 static inline double div_float(double a, double b)
@@ -214,7 +214,7 @@ ls_status lsi_ref_floordiv(ls_op_call *k)
     if (k->in[0]->dtype == LS_F64) {
         return map_float(k, floordiv_double);
     }
-    return map(k, floordiv_single, floordiv_int);
+    return map_pairs(k, floordiv_single, floordiv_int);
 }
 
 static inline double mod_float(double a, double b)
@@ -242,7 +242,7 @@ ls_status lsi_ref_mod(ls_op_call *k)
 {
     const ls_status st = check_divisor(k);
 
-    return st != LS_OK ? st : map(k, mod_float, mod_int);
+    return st != LS_OK ? st : map_pairs(k, mod_float, mod_int);
 }
 
 /* Wraps around, as repeated multiplication does. */
@@ -265,7 +265,7 @@ ls_status lsi_ref_pow(ls_op_call *k)
 {
     const ls_status st = check_exponent(k);
 
-    return st != LS_OK ? st : map(k, pow, pow_int);
+    return st != LS_OK ? st : map_pairs(k, pow, pow_int);
 }
 
 static inline double maximum_float(double a, double b)
@@ -280,7 +280,7 @@ static inline int64_t maximum_int(int64_t a, int64_t b, bool is_signed)
 
 ls_status lsi_ref_maximum(ls_op_call *k)
 {
-    return map(k, maximum_float, maximum_int);
+    return map_pairs(k, maximum_float, maximum_int);
 }
 
 static inline double minimum_float(double a, double b)
@@ -295,5 +295,5 @@ static inline int64_t minimum_int(int64_t a, int64_t b, bool is_signed)
 
 ls_status lsi_ref_minimum(ls_op_call *k)
 {
-    return map(k, minimum_float, minimum_int);
+    return map_pairs(k, minimum_float, minimum_int);
 }

@@ -1,6 +1,6 @@
 /*
- * Broadcasting: the output is walked row by row, and each operand is told where its row
- * starts and by how much it goes on.
+ * Broadcasting: walks over the output row by row, with the start and the step of each
+ * operand in that row.
  */
 #ifndef LSI_REF_ROWS_H
 #define LSI_REF_ROWS_H

@@ -29,7 +29,7 @@ LSI_INLINE ls_status test_as(ls_op_call *k, ls_dtype dtype, float_test f, int_te
     return LS_OK;
 }
 
-LSI_INLINE ls_status test(ls_op_call *k, float_test f, int_test fi)
+LSI_INLINE ls_status test_pairs(ls_op_call *k, float_test f, int_test fi)
 {
     switch (k->in[0]->dtype) {
 #define EACH(D, T)                                                                       \
@@ -74,7 +74,7 @@ static inline bool equal_int(int64_t a, int64_t b, bool is_signed)
 ls_status lsi_ref_equal(ls_op_call *k)
 {
     return k->in[0]->dtype == LS_STRING ? test_string(k, true)
-                                        : test(k, equal_float, equal_int);
+                                        : test_pairs(k, equal_float, equal_int);
 }
 
 static inline bool not_equal_float(double a, double b)
@@ -91,7 +91,7 @@ static inline bool not_equal_int(int64_t a, int64_t b, bool is_signed)
 ls_status lsi_ref_not_equal(ls_op_call *k)
 {
     return k->in[0]->dtype == LS_STRING ? test_string(k, false)
-                                        : test(k, not_equal_float, not_equal_int);
+                                        : test_pairs(k, not_equal_float, not_equal_int);
 }
 
 static inline bool less_float(double a, double b)
@@ -101,7 +101,7 @@ static inline bool less_float(double a, double b)
 
 ls_status lsi_ref_less(ls_op_call *k)
 {
-    return test(k, less_float, lsi_less_int);
+    return test_pairs(k, less_float, lsi_less_int);
 }
 
 static inline bool less_equal_float(double a, double b)
@@ -116,7 +116,7 @@ static inline bool less_equal_int(int64_t a, int64_t b, bool is_signed)
 
 ls_status lsi_ref_less_equal(ls_op_call *k)
 {
-    return test(k, less_equal_float, less_equal_int);
+    return test_pairs(k, less_equal_float, less_equal_int);
 }
 
 static inline bool greater_float(double a, double b)
@@ -131,7 +131,7 @@ static inline bool greater_int(int64_t a, int64_t b, bool is_signed)
 
 ls_status lsi_ref_greater(ls_op_call *k)
 {
-    return test(k, greater_float, greater_int);
+    return test_pairs(k, greater_float, greater_int);
 }
 
 static inline bool greater_equal_float(double a, double b)
@@ -146,7 +146,7 @@ static inline bool greater_equal_int(int64_t a, int64_t b, bool is_signed)
 
 ls_status lsi_ref_greater_equal(ls_op_call *k)
 {
-    return test(k, greater_equal_float, greater_equal_int);
+    return test_pairs(k, greater_equal_float, greater_equal_int);
 }
 
 ls_status lsi_ref_logical_and(ls_op_call *k)

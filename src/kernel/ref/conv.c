@@ -74,7 +74,7 @@ LSI_INLINE double window_sum(const struct geometry *g, const void *x, const void
     return sum;
 }
 
-LSI_INLINE ls_status forward(ls_op_call *k, bool depthwise, ls_dtype d)
+LSI_INLINE ls_status conv_forward(ls_op_call *k, bool depthwise, ls_dtype d)
 {
     const lsi_conv_attrs *at = k->attrs;
     const void *bias = k->nin > 2 ? k->in[2]->data : NULL;
@@ -181,9 +181,9 @@ LSI_INLINE ls_status filter_grad(ls_op_call *k, bool depthwise, ls_dtype d)
         return LSI_EACH_FLOAT(name##_of, k);                                             \
     }
 
-CONV_KERNEL(conv2d, forward, false)
+CONV_KERNEL(conv2d, conv_forward, false)
 CONV_KERNEL(conv2d_input_grad, input_grad, false)
 CONV_KERNEL(conv2d_filter_grad, filter_grad, false)
-CONV_KERNEL(depthwise_conv2d, forward, true)
+CONV_KERNEL(depthwise_conv2d, conv_forward, true)
 CONV_KERNEL(depthwise_conv2d_input_grad, input_grad, true)
 CONV_KERNEL(depthwise_conv2d_filter_grad, filter_grad, true)

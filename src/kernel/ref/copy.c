@@ -1,5 +1,5 @@
 /*
- * The one engine behind transpose, broadcast, tile, slice, pad, concat and stack. Axes
+ * Strided copies: what transpose, broadcast, tile, slice, pad, concat and stack use. Axes
  * that follow each other in both layouts become one; then rows are copied whole where
  * both sides are contiguous, and in square tiles where the source is contiguous along
  * another axis than the destination, so that neither side misses the cache.

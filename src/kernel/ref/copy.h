@@ -22,6 +22,6 @@ void lsi_copy_axis(lsi_copy *job, int64_t dim, int64_t in, int64_t out);
 /* Row-major strides of `t`, in elements. */
 void lsi_strides(const ls_tensor *t, int64_t *strides);
 
-/* Does the job on the team of `k`. */
+/* Copies, on the team of `k`. */
 void lsi_copy_run(const ls_op_call *k, lsi_copy *job);
 #endif

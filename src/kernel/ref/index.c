@@ -1,4 +1,4 @@
-/* Rows found by number: gather, scatter, one_hot. */
+/* gather, scatter and one_hot: rows selected by their index. */
 #include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 

@@ -1,9 +1,9 @@
-/* Elements that move: each kernel describes a copy, copy.c does it. */
+/* Operations that rearrange elements: each kernel describes a copy for copy.c. */
 #include "kernel/ref/copy.h"
 #include "kernel/ref/element_access.h"
 #include "kernel/ref/ref.h"
 
-static lsi_copy start(const ls_op_call *k, const ls_tensor *x)
+static lsi_copy start_copy(const ls_op_call *k, const ls_tensor *x)
 {
     lsi_copy job;
 
@@ -23,7 +23,7 @@ ls_status lsi_ref_transpose(ls_op_call *k)
 {
     const lsi_shape_attrs *attrs = k->attrs;
     const ls_tensor *x = k->in[0];
-    lsi_copy job = start(k, x);
+    lsi_copy job = start_copy(k, x);
     int64_t in[LS_MAX_DIMS];
     int64_t out[LS_MAX_DIMS];
 
@@ -42,7 +42,7 @@ ls_status lsi_ref_broadcast_to(ls_op_call *k)
 {
     const ls_tensor *x = k->in[0];
     const ls_tensor *y = k->out[0];
-    lsi_copy job = start(k, x);
+    lsi_copy job = start_copy(k, x);
     int64_t in[LS_MAX_DIMS];
     int64_t out[LS_MAX_DIMS];
 
@@ -62,7 +62,7 @@ ls_status lsi_ref_tile(ls_op_call *k)
 {
     const lsi_shape_attrs *attrs = k->attrs;
     const ls_tensor *x = k->in[0];
-    lsi_copy job = start(k, x);
+    lsi_copy job = start_copy(k, x);
     int64_t in[LS_MAX_DIMS];
     int64_t out[LS_MAX_DIMS];
 
@@ -81,7 +81,7 @@ ls_status lsi_ref_pad(ls_op_call *k)
     const lsi_shape_attrs *attrs = k->attrs;
     const ls_tensor *x = k->in[0];
     ls_tensor *y = k->out[0];
-    lsi_copy job = start(k, x);
+    lsi_copy job = start_copy(k, x);
     int64_t in[LS_MAX_DIMS];
     int64_t out[LS_MAX_DIMS];
     int64_t offset = 0;
@@ -102,7 +102,7 @@ ls_status lsi_ref_slice(ls_op_call *k)
 {
     const lsi_shape_attrs *attrs = k->attrs;
     const ls_tensor *x = k->in[0];
-    lsi_copy job = start(k, x);
+    lsi_copy job = start_copy(k, x);
     int64_t in[LS_MAX_DIMS];
     int64_t out[LS_MAX_DIMS];
     int64_t offset = 0;
@@ -120,7 +120,7 @@ ls_status lsi_ref_slice(ls_op_call *k)
 
 /* Each input is `depth` slices of `inner` elements wide in every one of the outer rows.
  */
-static ls_status join(ls_op_call *k, int axis, bool stack)
+static ls_status join_inputs(ls_op_call *k, int axis, bool stack)
 {
     const ls_tensor *y = k->out[0];
     int64_t outer = 1;
@@ -134,7 +134,7 @@ static ls_status join(ls_op_call *k, int axis, bool stack)
     for (size_t i = 0; i < k->nin; i++) {
         const ls_tensor *x = k->in[i];
         const int64_t width = (stack ? 1 : x->dims[axis]) * inner;
-        lsi_copy job = start(k, x);
+        lsi_copy job = start_copy(k, x);
 
         job.to = (char *)y->data + (size_t)at * job.size;
         lsi_copy_axis(&job, outer, width, y->dims[axis] * inner);
@@ -147,10 +147,10 @@ static ls_status join(ls_op_call *k, int axis, bool stack)
 
 ls_status lsi_ref_concat(ls_op_call *k)
 {
-    return join(k, ((const lsi_axis_attrs *)k->attrs)->axis, false);
+    return join_inputs(k, ((const lsi_axis_attrs *)k->attrs)->axis, false);
 }
 
 ls_status lsi_ref_stack(ls_op_call *k)
 {
-    return join(k, ((const lsi_axis_attrs *)k->attrs)->axis, true);
+    return join_inputs(k, ((const lsi_axis_attrs *)k->attrs)->axis, true);
 }

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-/* What must be taken off a row of logits to make them logarithms of probabilities. */
+/* The logsumexp of a row: logits minus it are logarithms of probabilities. */
 LSI_INLINE double log_sum(const void *x, int64_t at, int64_t size, ls_dtype d)
 {
     double top = -INFINITY, sum = 0;
@@ -64,7 +64,7 @@ LSI_INLINE ls_status distribution(ls_op_call *k, ls_dtype d)
             const double v = lsi_get_float(x, d, i) - sum,
                          y = lsi_get_float(labels, d, i);
 
-            // A class that cannot be meant costs nothing, even at a logit of -inf.
+            // A class with the label 0 adds nothing, even at a logit of -inf.
             loss -= y == 0 ? 0 : y * v;
             lsi_put_float(k->out[1]->data, d, i, exp(v) - y);
         }

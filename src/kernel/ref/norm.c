@@ -1,5 +1,5 @@
 /*
- * Layer and batch normalisation. Both look at the elements as `rows` rows of `size`
+ * Layer and batch normalisation. Both treat the elements as `rows` rows of `size`
  * channels and share their loops: the moments of a layer norm are those of a row, the
  * moments of a batch norm those of a channel. Variances are computed in a second pass.
  */
@@ -142,7 +142,7 @@ LSI_INLINE ls_status inference(ls_op_call *k, ls_dtype d)
     return LS_OK;
 }
 
-/* Float32 and float64 are all the rows admit. */
+/* The shape rules allow float32 and float64 only. */
 #define IS_DOUBLE(k) ((k)->in[0]->dtype == LS_F64)
 
 ls_status lsi_ref_layer_norm(ls_op_call *k)

@@ -32,7 +32,7 @@ static lsi_words words_at(const lsi_random_attrs *attrs, uint64_t position)
     return lsi_random_words(attrs->seed, attrs->stream, position);
 }
 
-static void store(ls_dtype dtype, void *to, int64_t at, const double *values, int n)
+static void store_drawn(ls_dtype dtype, void *to, int64_t at, const double *values, int n)
 {
     switch (dtype) {
 #define EACH(D, T)                                                                       \
@@ -62,12 +62,13 @@ static void draw_share(void *arg, int part, int parts)
         double values[PER_BLOCK] = {0};
 
         d->draw(d, d->attrs->position + (uint64_t)b * d->blocks, values);
-        store(d->dtype, y->data, at, values,
-              (int)LSI_MIN((int64_t)d->per_block, y->count - at));
+        store_drawn(d->dtype, y->data, at, values,
+                    (int)LSI_MIN((int64_t)d->per_block, y->count - at));
     }
 }
 
-static ls_status fill(ls_op_call *k, drawing *d, uint64_t blocks, int64_t ns_a_block)
+static ls_status fill_drawn(ls_op_call *k, drawing *d, uint64_t blocks,
+                            int64_t ns_a_block)
 {
     const int64_t n = k->out[0]->count;
 
@@ -93,7 +94,7 @@ static double unit64(uint32_t high, uint32_t low)
     return (double)((uint64_t)(high & 0xFFFFF) << 32 | low) * 0x1p-52;
 }
 
-/* The j-th of a block's. */
+/* Number j of a block. */
 LSI_INLINE double unit(ls_dtype dtype, const lsi_words *r, int j)
 {
     const uint32_t *pair;
@@ -261,7 +262,7 @@ ls_status lsi_ref_random_uniform(ls_op_call *k)
         return LS_OK;
     }
     d.draw = draw_uniform;
-    return fill(k, &d, 1, NS_A_BLOCK);
+    return fill_drawn(k, &d, 1, NS_A_BLOCK);
 }
 
 /* ---- normal: Box and Muller make two of two uniform ones; as TensorFlow: not of 0 ----
@@ -302,7 +303,7 @@ static void normals(const drawing *d, uint64_t position, double *values)
 }
 
 /* Standard normal numbers as those of the dtype, with mean and deviation. */
-static void move(const drawing *d, double *values)
+static void scale_normal(const drawing *d, double *values)
 {
     switch (d->dtype) {
 #define EACH(D, T)                                                                       \
@@ -321,7 +322,7 @@ static void move(const drawing *d, double *values)
 static void draw_normal(const drawing *d, uint64_t position, double *values)
 {
     normals(d, position, values);
-    move(d, values);
+    scale_normal(d, values);
 }
 
 static ls_status fill_normal(ls_op_call *k, drawing *d, uint64_t blocks)
@@ -330,7 +331,7 @@ static ls_status fill_normal(ls_op_call *k, drawing *d, uint64_t blocks)
 
     d->a = rounded(attrs->dtype, attrs->a);
     d->range = rounded(attrs->dtype, attrs->b);
-    return fill(k, d, blocks, NS_A_NORMAL_BLOCK);
+    return fill_drawn(k, d, blocks, NS_A_NORMAL_BLOCK);
 }
 
 ls_status lsi_ref_random_normal(ls_op_call *k)
@@ -357,7 +358,7 @@ static void draw_truncated(const drawing *d, uint64_t position, double *values)
             }
         }
     }
-    move(d, values);
+    scale_normal(d, values);
 }
 
 ls_status lsi_ref_random_truncated_normal(ls_op_call *k)

@@ -36,7 +36,7 @@ static walk walk_over(const ls_tensor *x, uint32_t mask)
 }
 
 /* Goes on to the next position; after the last it stands at the first again. */
-static inline void step(walk *w)
+static inline void step_walk(walk *w)
 {
     for (int i = 0; i < w->ndim; i++) {
         w->at += w->stride[i];
@@ -84,10 +84,10 @@ LSI_INLINE ls_status fold_float_as(ls_op_call *k, ls_dtype dtype, double init,
     const void *x = k->in[0]->data;
     void *y = k->out[0]->data;
 
-    for (int64_t i = 0, n = k->out[0]->count; i < n; i++, step(&kept)) {
+    for (int64_t i = 0, n = k->out[0]->count; i < n; i++, step_walk(&kept)) {
         double acc = init;
 
-        for (int64_t j = 0; j < inner.count; j++, step(&inner)) {
+        for (int64_t j = 0; j < inner.count; j++, step_walk(&inner)) {
             acc = f(acc, lsi_get_float(x, dtype, kept.at + inner.at));
         }
         lsi_put_float(y, dtype, i, end(acc, (double)inner.count));
@@ -150,10 +150,10 @@ LSI_INLINE ls_status fold_int_as(ls_op_call *k, ls_dtype dtype, int_start init,
     const void *x = k->in[0]->data;
     void *y = k->out[0]->data;
 
-    for (int64_t i = 0, n = k->out[0]->count; i < n; i++, step(&kept)) {
+    for (int64_t i = 0, n = k->out[0]->count; i < n; i++, step_walk(&kept)) {
         int64_t acc = first;
 
-        for (int64_t j = 0; j < inner.count; j++, step(&inner)) {
+        for (int64_t j = 0; j < inner.count; j++, step_walk(&inner)) {
             acc = f(acc, lsi_get_int(x, dtype, kept.at + inner.at), is_signed);
         }
         lsi_put_int(y, dtype, i, mean ? divide(acc, inner.count, is_signed) : acc);
@@ -258,11 +258,11 @@ static ls_status find_bool(ls_op_call *k, bool wanted)
     walk inner = reduced_of(k);
     uint8_t *y = k->out[0]->data;
 
-    for (int64_t i = 0; i < k->out[0]->count; i++, step(&kept)) {
+    for (int64_t i = 0; i < k->out[0]->count; i++, step_walk(&kept)) {
         const uint8_t *x = (const uint8_t *)k->in[0]->data + kept.at;
         bool found = false;
 
-        for (int64_t j = 0; j < inner.count; j++, step(&inner)) {
+        for (int64_t j = 0; j < inner.count; j++, step_walk(&inner)) {
             found |= (x[inner.at] != 0) == wanted;
         }
         y[i] = found == wanted;
@@ -280,7 +280,7 @@ ls_status lsi_ref_all(ls_op_call *k)
     return find_bool(k, false);
 }
 
-/* The maximum is taken out before exp() could overflow; an infinite one stays in. */
+/* Subtracts the maximum, unless it is infinite, so that exp() does not overflow. */
 LSI_INLINE ls_status logsumexp(ls_op_call *k, ls_dtype dtype)
 {
     walk kept = kept_of(k);
@@ -288,15 +288,15 @@ LSI_INLINE ls_status logsumexp(ls_op_call *k, ls_dtype dtype)
     const void *x = k->in[0]->data;
     void *y = k->out[0]->data;
 
-    for (int64_t i = 0, n = k->out[0]->count; i < n; i++, step(&kept)) {
+    for (int64_t i = 0, n = k->out[0]->count; i < n; i++, step_walk(&kept)) {
         double top = -INFINITY;
         double acc = 0;
 
-        for (int64_t j = 0; j < inner.count; j++, step(&inner)) {
+        for (int64_t j = 0; j < inner.count; j++, step_walk(&inner)) {
             top = max_float(top, lsi_get_float(x, dtype, kept.at + inner.at));
         }
         top = isfinite(top) ? top : 0;
-        for (int64_t j = 0; j < inner.count; j++, step(&inner)) {
+        for (int64_t j = 0; j < inner.count; j++, step_walk(&inner)) {
             acc += exp(lsi_get_float(x, dtype, kept.at + inner.at) - top);
         }
         lsi_put_float(y, dtype, i, top + log(acc));
@@ -313,7 +313,7 @@ static uint32_t axis_mask(const ls_op_call *k)
 {
     const lsi_axis_attrs *attrs = k->attrs;
 
-    return (uint32_t)1 << attrs->axis; // the shape rule saw to its range
+    return (uint32_t)1 << attrs->axis; // its range was checked by the shape rule
 }
 
 /*
@@ -327,11 +327,11 @@ LSI_INLINE ls_status find_float(ls_op_call *k, ls_dtype dtype, bool largest)
     const void *x = k->in[0]->data;
     int64_t *y = k->out[0]->data;
 
-    for (int64_t i = 0, n = k->out[0]->count; i < n; i++, step(&kept)) {
+    for (int64_t i = 0, n = k->out[0]->count; i < n; i++, step_walk(&kept)) {
         double best = -INFINITY;
 
         y[i] = 0;
-        for (int64_t j = 0; j < inner.count; j++, step(&inner)) {
+        for (int64_t j = 0; j < inner.count; j++, step_walk(&inner)) {
             const double v = lsi_get_float(x, dtype, kept.at + inner.at);
 
             if ((largest ? v : -v) > best) {
@@ -351,11 +351,11 @@ LSI_INLINE ls_status find_int(ls_op_call *k, ls_dtype dtype, bool largest)
     const void *x = k->in[0]->data;
     int64_t *y = k->out[0]->data;
 
-    for (int64_t i = 0, n = k->out[0]->count; i < n; i++, step(&kept)) {
+    for (int64_t i = 0, n = k->out[0]->count; i < n; i++, step_walk(&kept)) {
         int64_t best = lsi_get_int(x, dtype, kept.at);
 
         y[i] = 0;
-        for (int64_t j = 0; j < inner.count; j++, step(&inner)) {
+        for (int64_t j = 0; j < inner.count; j++, step_walk(&inner)) {
             const int64_t v = lsi_get_int(x, dtype, kept.at + inner.at);
 
             if (largest ? lsi_less_int(best, v, is_signed)
@@ -368,7 +368,7 @@ LSI_INLINE ls_status find_int(ls_op_call *k, ls_dtype dtype, bool largest)
     return LS_OK;
 }
 
-LSI_INLINE ls_status find(ls_op_call *k, bool largest)
+LSI_INLINE ls_status find_extreme(ls_op_call *k, bool largest)
 {
     switch (k->in[0]->dtype) {
 #define EACH(D, T)                                                                       \
@@ -388,10 +388,10 @@ LSI_INLINE ls_status find(ls_op_call *k, bool largest)
 
 ls_status lsi_ref_argmax(ls_op_call *k)
 {
-    return find(k, true);
+    return find_extreme(k, true);
 }
 
 ls_status lsi_ref_argmin(ls_op_call *k)
 {
-    return find(k, false);
+    return find_extreme(k, false);
 }

@@ -1,6 +1,6 @@
 /*
- * The reference kernels: plain C, one for every operation that moves elements. They are
- * the meaning; faster ones are compared with them.
+ * The reference kernels: plain C, one for every operation that is not a view. They define
+ * the results; faster ones are compared with them.
  */
 #ifndef LSI_REF_H
 #define LSI_REF_H
@@ -80,7 +80,7 @@ ls_status lsi_ref_slice(ls_op_call *k);
 ls_status lsi_ref_concat(ls_op_call *k);
 ls_status lsi_ref_stack(ls_op_call *k);
 
-/* Elements found by number. */
+/* Elements selected by index. */
 ls_status lsi_ref_gather(ls_op_call *k);
 ls_status lsi_ref_scatter(ls_op_call *k);
 ls_status lsi_ref_one_hot(ls_op_call *k);

@@ -28,7 +28,7 @@ LSI_INLINE ls_status map_as(ls_op_call *k, ls_dtype dtype, float_fn f, int_fn fi
     return LS_OK;
 }
 
-LSI_INLINE ls_status map(ls_op_call *k, float_fn f)
+LSI_INLINE ls_status map_elements(ls_op_call *k, float_fn f)
 {
     switch (k->in[0]->dtype) {
 #define EACH(D, T)                                                                       \
@@ -50,7 +50,7 @@ LSI_INLINE ls_status map_number(ls_op_call *k, float_fn f, int_fn fi)
         LSI_INTS(EACH)
 #undef EACH
     default:
-        return map(k, f);
+        return map_elements(k, f);
     }
 }
 
@@ -149,22 +149,22 @@ ls_status lsi_ref_sign(ls_op_call *k)
 
 ls_status lsi_ref_exp(ls_op_call *k)
 {
-    return map(k, exp);
+    return map_elements(k, exp);
 }
 
 ls_status lsi_ref_log(ls_op_call *k)
 {
-    return map(k, log);
+    return map_elements(k, log);
 }
 
 ls_status lsi_ref_log1p(ls_op_call *k)
 {
-    return map(k, log1p);
+    return map_elements(k, log1p);
 }
 
 ls_status lsi_ref_sqrt(ls_op_call *k)
 {
-    return map(k, sqrt);
+    return map_elements(k, sqrt);
 }
 
 static inline double rsqrt_float(double x)
@@ -174,7 +174,7 @@ static inline double rsqrt_float(double x)
 
 ls_status lsi_ref_rsqrt(ls_op_call *k)
 {
-    return map(k, rsqrt_float);
+    return map_elements(k, rsqrt_float);
 }
 
 static inline double square_float(double x)
@@ -200,12 +200,12 @@ static inline double reciprocal_float(double x)
 
 ls_status lsi_ref_reciprocal(ls_op_call *k)
 {
-    return map(k, reciprocal_float);
+    return map_elements(k, reciprocal_float);
 }
 
 ls_status lsi_ref_erf(ls_op_call *k)
 {
-    return map(k, erf);
+    return map_elements(k, erf);
 }
 
 static inline double relu_float(double x)
@@ -223,7 +223,7 @@ ls_status lsi_ref_relu(ls_op_call *k)
     return map_number(k, relu_float, relu_int);
 }
 
-/* The slope was given as a float and is meant as one, whatever the dtype. */
+/* The slope is rounded to float32, whatever the dtype. */
 LSI_INLINE ls_status leaky_relu(ls_op_call *k, ls_dtype dtype)
 {
     const double slope = ((const lsi_scalars_attrs *)k->attrs)->a;
@@ -250,7 +250,7 @@ static inline double elu_float(double x)
 
 ls_status lsi_ref_elu(ls_op_call *k)
 {
-    return map(k, elu_float);
+    return map_elements(k, elu_float);
 }
 
 static inline double sigmoid_float(double x)
@@ -260,12 +260,12 @@ static inline double sigmoid_float(double x)
 
 ls_status lsi_ref_sigmoid(ls_op_call *k)
 {
-    return map(k, sigmoid_float);
+    return map_elements(k, sigmoid_float);
 }
 
 ls_status lsi_ref_tanh(ls_op_call *k)
 {
-    return map(k, tanh);
+    return map_elements(k, tanh);
 }
 
 static inline double softplus_float(double x)
@@ -275,7 +275,7 @@ static inline double softplus_float(double x)
 
 ls_status lsi_ref_softplus(ls_op_call *k)
 {
-    return map(k, softplus_float);
+    return map_elements(k, softplus_float);
 }
 
 static inline double gelu_exact(double x)
@@ -295,7 +295,7 @@ static bool is_approximate(const ls_op_call *k)
 
 ls_status lsi_ref_gelu(ls_op_call *k)
 {
-    return is_approximate(k) ? map(k, gelu_tanh) : map(k, gelu_exact);
+    return is_approximate(k) ? map_elements(k, gelu_tanh) : map_elements(k, gelu_exact);
 }
 
 static inline double silu_float(double x)
@@ -305,7 +305,7 @@ static inline double silu_float(double x)
 
 ls_status lsi_ref_silu(ls_op_call *k)
 {
-    return map(k, silu_float);
+    return map_elements(k, silu_float);
 }
 
 LSI_INLINE ls_status clip(ls_op_call *k, ls_dtype dtype)
@@ -323,7 +323,7 @@ LSI_INLINE ls_status clip(ls_op_call *k, ls_dtype dtype)
     return LS_OK;
 }
 
-/* Bounds of an integer clip are whole numbers or infinite: the shape rule saw to it. */
+/* Bounds of an integer clip are whole or infinite: the shape rule has checked it. */
 LSI_INLINE ls_status clip_int_as(ls_op_call *k, ls_dtype dtype)
 {
     const lsi_scalars_attrs *p = k->attrs;

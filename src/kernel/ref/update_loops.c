@@ -1,4 +1,4 @@
-/* The updates of optimizers, element by element: the meaning of kernel/update_loops.h. */
+/* The updates of optimizers in plain C; formulas in kernel/update_loops.h. */
 #include "kernel/update_loops.h"
 
 #include <math.h>

@@ -166,7 +166,7 @@ static void soften(const struct job *j, const struct space *w, int64_t i0, int64
     }
 }
 
-/* What the product left out: the values that are not finite, for those who see them. */
+/* Adds the values that are not finite, for the queries that see them. */
 static void add_wild_values(const struct job *j, const struct space *w, int64_t head,
                             int64_t i0, int64_t rows, int64_t key, int64_t width)
 {

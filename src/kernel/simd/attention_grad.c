@@ -160,7 +160,7 @@ static void soften_row(float *w, float *s, int64_t n, int64_t width, float scale
     memset(s + n, 0, (size_t)(width - n) * sizeof(float));
 }
 
-/* What the products left out: rows that are not finite, between those who see them. */
+/* Adds the rows that are not finite, for the pairs that see each other. */
 static void add_wild_rows(const struct job *j, const struct space *w, int64_t head,
                           int64_t i0, int64_t rows, int64_t key, int64_t width)
 {

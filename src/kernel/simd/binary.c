@@ -132,7 +132,7 @@ static void run_part(void *arg, int part, int parts)
     }
 }
 
-static void run(const ls_op_call *k, struct job *j)
+static void run_job(const ls_op_call *k, struct job *j)
 {
     const int parts = lsi_parts(k, k->out[0]->count / 4);
 
@@ -175,7 +175,7 @@ static bool run_pattern(const ls_op_call *k, struct job *j)
     j->size[0] = n * times;
     j->size[1] = rows / times;
     j->step[1][large] = n * times;
-    run(k, j);
+    run_job(k, j);
     if (rows % times != 0) {
         const size_t done = (size_t)(rows / times * times * n);
 
@@ -183,7 +183,7 @@ static bool run_pattern(const ls_op_call *k, struct job *j)
         j->y += done * j->out_size;
         j->ndim = 1;
         j->size[0] = rows % times * n;
-        run(k, j);
+        run_job(k, j);
     }
     return true;
 }
@@ -204,12 +204,12 @@ static ls_status run_binary(const ls_op_call *k, row_fn fn, size_t out_size)
         j.size[0] = n;
         j.step[0][0] = a->count == n;
         j.step[0][1] = b->count == n;
-        run(k, &j);
+        run_job(k, &j);
         return LS_OK;
     }
     lay_out(&j, k);
     if (j.ndim != 2 || !run_pattern(k, &j)) {
-        run(k, &j);
+        run_job(k, &j);
     }
     return LS_OK;
 }
@@ -317,6 +317,6 @@ ls_status LSI_SIMD(where)(ls_op_call *k)
         return LS_UNIMPLEMENTED;
     }
     lay_out(&j, k);
-    run(k, &j);
+    run_job(k, &j);
     return LS_OK;
 }

@@ -125,7 +125,7 @@ CONVERT(f16_to_f32, float, uint16_t, lsi_f16_to_f32(x[i]))
 CONVERT(f32_to_f16, uint16_t, float, lsi_f32_to_f16(x[i]))
 #endif
 
-static convert_fn find(ls_dtype from, ls_dtype to)
+static convert_fn find_convert(ls_dtype from, ls_dtype to)
 {
     static const struct {
         ls_dtype other;
@@ -168,7 +168,7 @@ static void run_part(void *arg, int part, int parts)
 ls_status LSI_SIMD(cast)(ls_op_call *k)
 {
     const ls_dtype from = (ls_dtype)k->in[0]->dtype, to = (ls_dtype)k->out[0]->dtype;
-    struct job j = {.fn = find(from, to),
+    struct job j = {.fn = find_convert(from, to),
                     .to = k->out[0]->data,
                     .from = k->in[0]->data,
                     .to_size = ls_dtype_size(to),

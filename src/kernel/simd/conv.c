@@ -251,7 +251,7 @@ static bool trim_axis(int64_t size, int64_t windows, int64_t stride, int64_t dil
     return *taps < all;
 }
 
-static bool trim(const lsi_conv *v, struct trimmed *t)
+static bool trim_filter(const lsi_conv *v, struct trimmed *t)
 {
     lsi_conv *to = &t->v;
     bool rows = false, columns = false;
@@ -312,12 +312,12 @@ static ls_status forward_all(ls_op_call *k, const lsi_conv *v, lsi_gemm *g)
     return st;
 }
 
-static ls_status forward(ls_op_call *k, const lsi_conv *v, lsi_gemm *g)
+static ls_status conv_forward(ls_op_call *k, const lsi_conv *v, lsi_gemm *g)
 {
     struct trimmed t = {0};
     ls_status st = LS_OK;
 
-    if (!trim(v, &t)) {
+    if (!trim_filter(v, &t)) {
         return forward_all(k, v, g);
     }
     st = open_filter(k, &t);
@@ -355,7 +355,7 @@ ls_status LSI_SIMD(conv2d)(ls_op_call *k)
         .activation = at->activation,
     };
 
-    return forward(k, &v, &g);
+    return conv_forward(k, &v, &g);
 }
 
 static ls_status filter_grad_all(ls_op_call *k, const lsi_conv *v, lsi_gemm *g)
@@ -392,7 +392,7 @@ static ls_status filter_grad(ls_op_call *k, const lsi_conv *v, lsi_gemm *g)
     struct trimmed t = {0};
     ls_status st = LS_OK;
 
-    if (!trim(v, &t)) {
+    if (!trim_filter(v, &t)) {
         return filter_grad_all(k, v, g);
     }
     st = open_filter(k, &t);

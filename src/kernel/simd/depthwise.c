@@ -1,5 +1,5 @@
 /*
- * Depthwise convolutions over [n,h,w,c] images with one result a channel: channels stay
+ * Depthwise convolutions over [n,h,w,c] images with one result per channel: channels stay
  * apart, so a vector of them is computed like one.
  *
  * A result is a sum over the taps of its window; so is a pixel's gradient, over the taps
@@ -8,7 +8,7 @@
  */
 #include "kernel/simd/conv.h"
 
-enum { WIDE = 4, BLOCK = WIDE * VW }; /* vectors at a time: sums that do not wait */
+enum { WIDE = 4, BLOCK = WIDE * VW }; /* vectors at a time: independent sums */
 
 struct tap {
     int64_t from;   /* where its pixel lies in the source's image */
@@ -74,12 +74,12 @@ LSI_INLINE int64_t find_taps(const lsi_conv *v, tap_fn lead, int64_t y, int64_t 
 }
 
 /* A vector of channels, or the `rest` of them that do not fill one; 0: they do. */
-LSI_INLINE vf take(const float *p, int64_t rest)
+LSI_INLINE vf load_channels(const float *p, int64_t rest)
 {
     return rest > 0 ? vload_n(p, rest) : vload(p);
 }
 
-LSI_INLINE void put(float *p, vf v, int64_t rest)
+LSI_INLINE void store_channels(float *p, vf v, int64_t rest)
 {
     if (rest > 0) {
         vstore_n(p, v, rest);
@@ -97,19 +97,19 @@ LSI_INLINE void sum_taps(const struct job *j, const struct tap *taps, int64_t co
 
     LSI_UNROLL
     for (int64_t v = 0; v < nv; v++) {
-        sum[v] = j->bias != NULL ? take(j->bias + i + v * VW, rest) : vzero();
+        sum[v] = j->bias != NULL ? load_channels(j->bias + i + v * VW, rest) : vzero();
     }
     for (int64_t t = 0; t < count; t++) {
         const float *x = from + taps[t].from + i, *w = j->filter + taps[t].weight + i;
 
         LSI_UNROLL
         for (int64_t v = 0; v < nv; v++) {
-            sum[v] += take(x + v * VW, rest) * take(w + v * VW, rest);
+            sum[v] += load_channels(x + v * VW, rest) * load_channels(w + v * VW, rest);
         }
     }
     LSI_UNROLL
     for (int64_t v = 0; v < nv; v++) {
-        put(to + i + v * VW, sum[v], rest);
+        store_channels(to + i + v * VW, sum[v], rest);
     }
 }
 
@@ -176,7 +176,7 @@ static int64_t work_of(const struct job *j, int64_t count)
 }
 
 /* Runs `part` over `rows` rows, with a list of taps for each member. */
-static ls_status run(ls_op_call *k, struct job *j, int64_t rows, lsi_team_fn part)
+static ls_status run_taps(ls_op_call *k, struct job *j, int64_t rows, lsi_team_fn part)
 {
     const int parts = (int)LSI_MIN(lsi_parts(k, work_of(j, k->out[0]->count)), rows);
     const size_t bytes = (size_t)(parts * j->v.kh * j->v.kw) * sizeof(struct tap);
@@ -190,7 +190,7 @@ static ls_status run(ls_op_call *k, struct job *j, int64_t rows, lsi_team_fn par
     return LS_OK;
 }
 
-/* One result a channel, and something to do. `w`: the filter or its gradient. */
+/* Whether there is one result per channel and work to do. `w`: filter or gradient. */
 static bool is_plain(const ls_op_call *k, const ls_tensor *w)
 {
     return lsi_all_f32(k) && w->dims[3] == 1 && w->count > 0 && k->in[0]->count > 0 &&
@@ -207,7 +207,7 @@ ls_status LSI_SIMD(depthwise_conv2d)(ls_op_call *k)
     j.v.x = k->in[0]->data;
     j.filter = k->in[1]->data;
     j.bias = k->nin > 2 ? k->in[2]->data : NULL;
-    return run(k, &j, j.v.n * j.v.oh, forward_part);
+    return run_taps(k, &j, j.v.n * j.v.oh, forward_part);
 }
 
 ls_status LSI_SIMD(depthwise_conv2d_input_grad)(ls_op_call *k)
@@ -219,7 +219,7 @@ ls_status LSI_SIMD(depthwise_conv2d_input_grad)(ls_op_call *k)
     }
     j.g = k->in[0]->data;
     j.filter = k->in[1]->data;
-    return run(k, &j, j.v.n * j.v.h, input_grad_part);
+    return run_taps(k, &j, j.v.n * j.v.h, input_grad_part);
 }
 
 /* The windows of a row whose tap kx lies inside the image: *begin .. *end-1. */
@@ -249,7 +249,7 @@ LSI_INLINE void add_row(const struct job *j, const float *x, const float *g,
     for (int64_t o = 0; o < count; o++, x += step, g += j->v.c) {
         LSI_UNROLL
         for (int64_t v = 0; v < nv; v++) {
-            row[v] += take(x + v * VW, rest) * take(g + v * VW, rest);
+            row[v] += load_channels(x + v * VW, rest) * load_channels(g + v * VW, rest);
         }
     }
     LSI_UNROLL
@@ -268,7 +268,7 @@ LSI_INLINE void add_image(const struct job *j, int64_t n, int64_t ky, int64_t kx
 
     LSI_UNROLL
     for (int64_t v = 0; v < nv; v++) {
-        sum[v] = n > 0 ? take(to + v * VW, rest) : vzero();
+        sum[v] = n > 0 ? load_channels(to + v * VW, rest) : vzero();
     }
     windows_inside(&j->v, kx, &begin, &end);
     for (int64_t oy = 0; oy < j->v.oh && begin < end; oy++) {
@@ -282,7 +282,7 @@ LSI_INLINE void add_image(const struct job *j, int64_t n, int64_t ky, int64_t kx
     }
     LSI_UNROLL
     for (int64_t v = 0; v < nv; v++) {
-        put(to + v * VW, sum[v], rest);
+        store_channels(to + v * VW, sum[v], rest);
     }
 }
 

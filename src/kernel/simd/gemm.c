@@ -320,7 +320,7 @@ static void cut_strips(const float *from, int64_t ld, int64_t depth, int64_t row
     }
 }
 
-/* The k's of one block: a single piece, or what the walk has there. */
+/* The k's of one block: a single run, or the runs of the walk. */
 struct depth {
     int64_t p0, n; /* which k's */
     int64_t count;
@@ -391,7 +391,7 @@ static struct block prepare_block(const lsi_gemm *g, const struct blocking *b, i
     return out;
 }
 
-/* What is to be packed next, fetched from afar while tiles are computed. */
+/* What is packed next: prefetched while tiles are computed. */
 struct ahead {
     const float *from;
     int64_t ld, rows, run; /* `rows` runs of `run` floats */

@@ -1,12 +1,12 @@
 /* How a product, or a batch of them, is cut among the members of a team. */
 #include "kernel/simd/gemm.h"
 
-/* Nanoseconds are counted at this many multiplications and additions each. */
+/* Multiplications and additions per nanosecond, to estimate the work. */
 enum { FLOPS_PER_NS = 6 * VW };
 
 enum { PIECES = 4 }; /* for each member, at most */
 
-/* What it is worth, of a member's work, not to leave it all in one piece. */
+/* The share of a member's work that it costs if all is one piece: others wait for it. */
 #define LATE 0.03
 
 struct job {
@@ -62,7 +62,7 @@ static double cut_cost(const lsi_gemm *g, int parts, int rows, int cols)
  * Rows or columns? Batches are cut between their products, others where it is cheapest;
  * no piece may be left with nothing.
  */
-static void cut(struct job *j, int parts)
+static void cut_product(struct job *j, int parts)
 {
     const int64_t row_units = (j->g->m + GEMM_MR - 1) / GEMM_MR;
     const int64_t col_units = (j->g->n + GEMM_NR - 1) / GEMM_NR;
@@ -133,7 +133,7 @@ ls_status LSI_SIMD(gemm_run)(ls_op_call *k, const lsi_gemm *g, int64_t batch,
     int64_t rows = 0, cols = 0, zero = 0, pieces = 0;
     size_t bytes = 0;
 
-    cut(&j, parts);
+    cut_product(&j, parts);
     pieces = (int64_t)j.by_batch * j.by_rows * j.by_cols;
     parts = (int)LSI_MIN(parts, pieces);
     lsi_queue_init(&j.queue, pieces, parts);

@@ -50,7 +50,7 @@ ls_status LSI_SIMD(sparse_softmax_cross_entropy)(ls_op_call *k)
     return st == LS_OK ? run_logit_rows(k, &s) : st;
 }
 
-/* l * v, and 0 for a class that cannot be meant, whatever its logit. */
+/* l * v, but 0 where the label l is 0, even if v is infinite. */
 LSI_INLINE vf cost(vf l, vf v)
 {
     return (vf)((vi)(l * v) & (l != 0.0F));

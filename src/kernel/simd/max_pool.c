@@ -134,8 +134,8 @@ ls_status LSI_SIMD(max_pool2d)(ls_op_call *k)
 
 /* What one window gives to a pixel of its own: its gradient where `position` was chosen.
  */
-LSI_INLINE void give(const struct pool *p, const float *g, const uint8_t *index,
-                     int32_t position, bool add, float *to)
+LSI_INLINE void give_gradient(const struct pool *p, const float *g, const uint8_t *index,
+                              int32_t position, bool add, float *to)
 {
     int64_t i = 0;
 
@@ -189,7 +189,7 @@ static void clear_edge(const struct pool *p, float *image)
 
 /* How the windows of a call lie. */
 struct layout {
-    bool apart; /* they do not overlap: they write, where others add */
+    bool apart; /* they do not overlap: they are written, not added */
     bool tiles; /* they lie side by side */
     bool four;  /* tiles of 2 x 2, and whole vectors of channels */
 };
@@ -220,8 +220,8 @@ LSI_INLINE void give_row(const struct pool *p, const struct layout *l, int64_t o
         }
         for (int64_t y = w.top; y < w.bottom; y++) {
             for (int64_t x = w.left; x < w.right; x++) {
-                give(p, g, index, position_in(p, &w, y, x), !l->apart,
-                     image + (y * p->w + x) * p->c);
+                give_gradient(p, g, index, position_in(p, &w, y, x), !l->apart,
+                              image + (y * p->w + x) * p->c);
             }
         }
     }

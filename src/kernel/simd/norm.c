@@ -97,12 +97,12 @@ static bool lay_out(const ls_op_call *k, const ls_tensor *x, struct norm *s)
 }
 
 /* Loads of vectors that may be the last of a row. */
-LSI_INLINE vf load(const float *p, int64_t n)
+LSI_INLINE vf load_lanes(const float *p, int64_t n)
 {
     return n >= VW ? vload(p) : vtail(p, n);
 }
 
-LSI_INLINE void store(float *p, vf v, int64_t n)
+LSI_INLINE void store_lanes(float *p, vf v, int64_t n)
 {
     if (n >= VW) {
         vstore(p, v);
@@ -126,7 +126,7 @@ LSI_INLINE float squares_row(const float *x, int64_t n, float mean)
         }
     }
     for (; i < n; i += VW) {
-        const vf d = load(x + i, n - i) - mean;
+        const vf d = load_lanes(x + i, n - i) - mean;
 
         total[0] += n - i >= VW ? d * d : vfirst(d * d, n - i, 0.0F);
     }
@@ -147,9 +147,12 @@ static void layer_norm_rows(const struct norm *s, int64_t begin, int64_t end)
         s->mean_out[row] = mean;
         s->rstd_out[row] = rstd;
         for (int64_t i = 0; i < n; i += VW) {
-            const vf h = (load(x + i, n - i) - mean) * rstd;
+            const vf h = (load_lanes(x + i, n - i) - mean) * rstd;
 
-            store(y + i, h * load(s->gamma + i, n - i) + load(s->beta + i, n - i), n - i);
+            store_lanes(y + i,
+                        h * load_lanes(s->gamma + i, n - i) +
+                            load_lanes(s->beta + i, n - i),
+                        n - i);
         }
     }
 }
@@ -190,21 +193,22 @@ static void layer_norm_grad_rows(const struct norm *s, int64_t begin, int64_t en
         float mean_u = 0, mean_uh = 0;
 
         for (int64_t i = 0; i < n; i += VW) {
-            const vf u = load(g + i, n - i) * load(s->gamma + i, n - i);
+            const vf u = load_lanes(g + i, n - i) * load_lanes(s->gamma + i, n - i);
 
             sum += u;
-            dot += u * ((load(x + i, n - i) - mean) * rstd);
+            dot += u * ((load_lanes(x + i, n - i) - mean) * rstd);
         }
         mean_u = vfold(LSI_JOIN_SUM, sum) / (float)n;
         mean_uh = vfold(LSI_JOIN_SUM, dot) / (float)n;
         for (int64_t i = 0; i < n; i += VW) {
             const int64_t rest = n - i;
-            const vf vg = load(g + i, rest), h = (load(x + i, rest) - mean) * rstd;
-            const vf u = vg * load(s->gamma + i, rest);
+            const vf vg = load_lanes(g + i, rest),
+                     h = (load_lanes(x + i, rest) - mean) * rstd;
+            const vf u = vg * load_lanes(s->gamma + i, rest);
 
-            store(dx + i, (u - mean_u - h * mean_uh) * rstd, rest);
-            store(sums + i, load(sums + i, rest) + vg * h, rest);
-            store(sums + n + i, load(sums + n + i, rest) + vg, rest);
+            store_lanes(dx + i, (u - mean_u - h * mean_uh) * rstd, rest);
+            store_lanes(sums + i, load_lanes(sums + i, rest) + vg * h, rest);
+            store_lanes(sums + n + i, load_lanes(sums + n + i, rest) + vg, rest);
         }
     }
 }
@@ -242,10 +246,11 @@ static void sum_rows(const struct norm *s, int64_t begin, int64_t end, float *su
 
         for (int64_t i = 0; i < n; i += VW) {
             const int64_t rest = n - i;
-            const vf a = load(x + i, rest), b = load(x + n + i, rest);
-            const vf c = load(x + 2 * n + i, rest), d = load(x + 3 * n + i, rest);
+            const vf a = load_lanes(x + i, rest), b = load_lanes(x + n + i, rest);
+            const vf c = load_lanes(x + 2 * n + i, rest),
+                     d = load_lanes(x + 3 * n + i, rest);
 
-            store(sums + i, load(sums + i, rest) + ((a + b) + (c + d)), rest);
+            store_lanes(sums + i, load_lanes(sums + i, rest) + ((a + b) + (c + d)), rest);
         }
     }
     for (; row < end; row++) {
@@ -268,13 +273,14 @@ static void square_rows(const struct norm *s, int64_t begin, int64_t end, float 
 
         for (int64_t i = 0; i < n; i += VW) {
             const int64_t rest = n - i;
-            const vf m = load(s->mean + i, rest);
-            const vf a = load(x + i, rest) - m, b = load(x + n + i, rest) - m;
-            const vf c = load(x + 2 * n + i, rest) - m;
-            const vf d = load(x + 3 * n + i, rest) - m;
+            const vf m = load_lanes(s->mean + i, rest);
+            const vf a = load_lanes(x + i, rest) - m, b = load_lanes(x + n + i, rest) - m;
+            const vf c = load_lanes(x + 2 * n + i, rest) - m;
+            const vf d = load_lanes(x + 3 * n + i, rest) - m;
 
-            store(sums + i, load(sums + i, rest) + ((a * a + b * b) + (c * c + d * d)),
-                  rest);
+            store_lanes(sums + i,
+                        load_lanes(sums + i, rest) + ((a * a + b * b) + (c * c + d * d)),
+                        rest);
         }
     }
     for (; row < end; row++) {
@@ -286,7 +292,7 @@ static void square_rows(const struct norm *s, int64_t begin, int64_t end, float 
     }
 }
 
-/* y = (x - mean) gamma + beta a channel: `gamma` already holds gamma / sqrt(var + eps).
+/* y = (x - mean) gamma + beta per channel: `gamma` already holds gamma / sqrt(var + eps).
  */
 static void affine_rows(const struct norm *s, int64_t begin, int64_t end)
 {
@@ -298,14 +304,16 @@ static void affine_rows(const struct norm *s, int64_t begin, int64_t end)
 
         for (int64_t i = 0; i < n; i += VW) {
             const int64_t rest = n - i;
-            const vf d = load(x + i, rest) - load(s->mean + i, rest);
+            const vf d = load_lanes(x + i, rest) - load_lanes(s->mean + i, rest);
 
-            store(y + i, d * load(s->gamma + i, rest) + load(s->beta + i, rest), rest);
+            store_lanes(
+                y + i, d * load_lanes(s->gamma + i, rest) + load_lanes(s->beta + i, rest),
+                rest);
         }
     }
 }
 
-/* The mean of what `add` sums, a channel each, to `out`; false: out of memory. */
+/* The mean per channel of what `add` sums, to `out`; false: out of memory. */
 static bool mean_of(const ls_op_call *k, struct norm *s, float *out,
                     void (*add)(const struct norm *, int64_t, int64_t, float *))
 {
@@ -391,17 +399,17 @@ static void batch_norm_grad_sums(const struct norm *s, int64_t begin, int64_t en
 
         for (int64_t i = 0; i < n; i += VW) {
             const int64_t rest = n - i;
-            const vf vg = load(g + i, rest);
-            const vf h =
-                (load(x + i, rest) - load(s->mean + i, rest)) * load(s->rstd + i, rest);
+            const vf vg = load_lanes(g + i, rest);
+            const vf h = (load_lanes(x + i, rest) - load_lanes(s->mean + i, rest)) *
+                         load_lanes(s->rstd + i, rest);
 
-            store(sums + i, load(sums + i, rest) + vg * h, rest);
-            store(sums + n + i, load(sums + n + i, rest) + vg, rest);
+            store_lanes(sums + i, load_lanes(sums + i, rest) + vg * h, rest);
+            store_lanes(sums + n + i, load_lanes(sums + n + i, rest) + vg, rest);
         }
     }
 }
 
-/* dx = gamma g + beta (x - mean) + rstd, with what those hold for this call. */
+/* dx = gamma g + beta (x - mean) + rstd: the three hold the factors of this call. */
 static void batch_norm_grad_rows(const struct norm *s, int64_t begin, int64_t end)
 {
     const int64_t n = s->n;
@@ -412,12 +420,13 @@ static void batch_norm_grad_rows(const struct norm *s, int64_t begin, int64_t en
 
         for (int64_t i = 0; i < n; i += VW) {
             const int64_t rest = n - i;
-            const vf d = load(x + i, rest) - load(s->mean + i, rest);
+            const vf d = load_lanes(x + i, rest) - load_lanes(s->mean + i, rest);
 
-            store(dx + i,
-                  load(g + i, rest) * load(s->gamma + i, rest) +
-                      d * load(s->beta + i, rest) + load(s->rstd + i, rest),
-                  rest);
+            store_lanes(dx + i,
+                        load_lanes(g + i, rest) * load_lanes(s->gamma + i, rest) +
+                            d * load_lanes(s->beta + i, rest) +
+                            load_lanes(s->rstd + i, rest),
+                        rest);
         }
     }
 }

@@ -379,7 +379,7 @@ static ls_status reduce(ls_op_call *k, const struct reducer *how)
     return st;
 }
 
-/* An empty sum or maximum is a matter of definition: the reference has it. */
+/* Reductions of no element are left to the reference. */
 static bool usable(const ls_op_call *k)
 {
     return lsi_all_f32(k) && k->in[0]->count > 0;

@@ -1,8 +1,8 @@
 /*
  * What the vector kernels are written with. Every file of this folder is compiled once
- * per instruction set; the set's name is pasted to whatever has external linkage, by
- * LSI_SIMD(name). A vector holds VW floats; GCC's vector extensions give the arithmetic,
- * so one source serves SSE2, NEON, AVX2 and AVX-512.
+ * per instruction set; LSI_SIMD(name) appends the set's name to whatever has external
+ * linkage. A vector holds VW floats; GCC's vector extensions give the arithmetic, so one
+ * source serves SSE2, NEON, AVX2 and AVX-512.
  */
 #ifndef LSI_SIMD_H
 #define LSI_SIMD_H
@@ -40,7 +40,7 @@
 #define LSI_UNROLL_4 _Pragma("GCC unroll 4") /* a long loop: four turns at a time */
 #endif
 
-/* VW floats, and the VW integers a comparison of them yields (0 or -1 a lane). */
+/* VW floats, and the VW integers a comparison of them yields (0 or -1 per lane). */
 typedef float vf __attribute__((vector_size(VW * 4)));
 typedef int32_t vi __attribute__((vector_size(VW * 4)));
 typedef uint32_t vu __attribute__((vector_size(VW * 4)));

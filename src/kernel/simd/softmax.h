@@ -95,12 +95,12 @@ LSI_INLINE void scale_row(float *y, const float *x, int64_t n, float factor)
     }
 }
 
-/* What a row's softmax leaves behind: log(sum) + top is its logsumexp. */
+/* The maximum of a row and its sum of exponentials: log(sum) + top is its logsumexp. */
 struct softmax_scale {
     float top, sum;
 };
 
-/* The vector at `x`, of which only `n` lanes are there: the others hold -infinity. */
+/* Loads up to `n` floats at `x`; the other lanes hold -infinity. */
 LSI_INLINE vf load_logits(const float *x, int64_t n)
 {
     return n >= VW ? vload(x) : vfirst(vtail(x, n), n, -INFINITY);

@@ -24,9 +24,9 @@ static void run_part(void *arg, int part, int parts)
     }
 }
 
-/* `cost`: eighths of a nanosecond an element. */
-LSI_INLINE ls_status run(ls_op_call *k, span_fn fn, int cost, const ls_tensor *x,
-                         const ls_tensor *g, float a, float b)
+/* `cost`: eighths of a nanosecond per element. */
+LSI_INLINE ls_status run_spans(ls_op_call *k, span_fn fn, int cost, const ls_tensor *x,
+                               const ls_tensor *g, float a, float b)
 {
     const int64_t n = k->out[0]->count;
     float *y = lsi_out_f32(k, 0);
@@ -76,7 +76,7 @@ LSI_INLINE ls_status run(ls_op_call *k, span_fn fn, int cost, const ls_tensor *x
     SPAN(name, expr)                                                                     \
     ls_status LSI_SIMD(name)(ls_op_call * k)                                             \
     {                                                                                    \
-        return run(k, name##_span, cost, k->in[0], k->in[0], 0.0F, 0.0F);                \
+        return run_spans(k, name##_span, cost, k->in[0], k->in[0], 0.0F, 0.0F);          \
     }
 
 /* dx = expr(g, x), where x is the operand or the result */
@@ -84,7 +84,7 @@ LSI_INLINE ls_status run(ls_op_call *k, span_fn fn, int cost, const ls_tensor *x
     SPAN(name, expr)                                                                     \
     ls_status LSI_SIMD(name)(ls_op_call * k)                                             \
     {                                                                                    \
-        return run(k, name##_span, cost, k->in[1], k->in[0], 0.0F, 0.0F);                \
+        return run_spans(k, name##_span, cost, k->in[1], k->in[0], 0.0F, 0.0F);          \
     }
 
 LSI_INLINE vf silu_slope(vf x)
@@ -160,35 +160,36 @@ ls_status LSI_SIMD(clip)(ls_op_call *k)
 {
     const lsi_scalars_attrs *s = k->attrs;
 
-    return run(k, clip_span, SIMPLE, k->in[0], k->in[0], (float)s->a, (float)s->b);
+    return run_spans(k, clip_span, SIMPLE, k->in[0], k->in[0], (float)s->a, (float)s->b);
 }
 
 ls_status LSI_SIMD(leaky_relu)(ls_op_call *k)
 {
     const lsi_scalars_attrs *s = k->attrs;
 
-    return run(k, leaky_relu_span, SIMPLE, k->in[0], k->in[0], (float)s->a, 0.0F);
+    return run_spans(k, leaky_relu_span, SIMPLE, k->in[0], k->in[0], (float)s->a, 0.0F);
 }
 
 ls_status LSI_SIMD(leaky_relu_grad)(ls_op_call *k)
 {
     const lsi_scalars_attrs *s = k->attrs;
 
-    return run(k, leaky_relu_grad_span, SIMPLE, k->in[1], k->in[0], (float)s->a, 0.0F);
+    return run_spans(k, leaky_relu_grad_span, SIMPLE, k->in[1], k->in[0], (float)s->a,
+                     0.0F);
 }
 
 ls_status LSI_SIMD(gelu)(ls_op_call *k)
 {
     const lsi_axis_attrs *s = k->attrs;
 
-    return run(k, s->axis != 0 ? gelu_tanh_span : gelu_span, LONG, k->in[0], k->in[0],
-               0.0F, 0.0F);
+    return run_spans(k, s->axis != 0 ? gelu_tanh_span : gelu_span, LONG, k->in[0],
+                     k->in[0], 0.0F, 0.0F);
 }
 
 ls_status LSI_SIMD(gelu_grad)(ls_op_call *k)
 {
     const lsi_axis_attrs *s = k->attrs;
 
-    return run(k, s->axis != 0 ? gelu_tanh_grad_span : gelu_grad_span, LONG, k->in[1],
-               k->in[0], 0.0F, 0.0F);
+    return run_spans(k, s->axis != 0 ? gelu_tanh_grad_span : gelu_grad_span, LONG,
+                     k->in[1], k->in[0], 0.0F, 0.0F);
 }

@@ -1,4 +1,4 @@
-/* The updates of optimizers: kernel/update_loops.h says what each does. */
+/* The updates of optimizers with vectors; formulas in kernel/update_loops.h. */
 #include "kernel/update_loops.h"
 #include "kernel/simd/math.h"
 
@@ -48,7 +48,7 @@ static void momentum(float *w_out, const float *w, float *m, const float *g, siz
     }
 }
 
-/* The loops below with a `bool` are expanded once a case: no lane asks for an option. */
+/* Loops with a `bool` are compiled once per case: no test inside the loop. */
 struct adam {
     float alpha, c1, c2, eps;
 };
