@@ -1,5 +1,5 @@
 /* `lockstep info`: what the library is and what it found on this machine. */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <jansson.h>
 #include <lockstep/lockstep.h>

@@ -1,5 +1,5 @@
 /* What is printed as JSON; text of any bytes in it, although JSON knows only UTF-8. */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The command `lockstep`: a word that says what to do, and its options. */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <lockstep/lockstep.h>

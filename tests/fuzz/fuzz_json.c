@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 
-#include "cli/data_plan.h"
+#include "cli/data/plan.h"
 #include "oracle/input_machine.h"
 #include "oracle/safetensors.h"
 

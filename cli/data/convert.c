@@ -1,0 +1,243 @@
+/* `lockstep data convert`: arguments, progress, and that nothing stays half-written. */
+#include "cli/data/convert.h"
+
+#include "bench/clock.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char command[] = "lockstep data convert";
+
+enum { SHARDS_MOST = 99999 };
+
+/* Set by ^C: the command then removes what it has begun. */
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+static void heed_signals(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = interrupt};
+
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction before;
+
+        // What nohup and & of a shell have made ignored stays ignored.
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
+            (void)sigaction(signals[i], &action, NULL);
+        }
+    }
+    // A file that may not grow any more is a failed write, and the rest is removed.
+    action.sa_handler = SIG_IGN;
+    (void)sigaction(SIGXFSZ, &action, NULL);
+}
+
+ls_status convert_stopped(ls_error *err)
+{
+    return interrupted ? data_error(err, LS_CANCELLED, "interrupted: nothing was written")
+                       : LS_OK;
+}
+
+ls_status convert_count(convert_job *job, ls_error *err)
+{
+    job->done++;
+    if (job->terminal && job->done % 64 == 0 && bench_now() - job->shown > 0.2) {
+        job->shown = bench_now();
+        fprintf(stderr, "\r%3d %%  %lld of %lld records",
+                (int)(job->total > 0 ? 100 * job->done / job->total : 0),
+                (long long)job->done, (long long)job->total);
+    }
+    return convert_stopped(err);
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+    const size_t n = strlen(s), m = strlen(end);
+
+    return n > m && strcmp(s + n - m, end) == 0;
+}
+
+static int misuse(const char *what)
+{
+    fprintf(stderr, "%s: %s\nTry '%s --help'.\n", command, what, command);
+    return CLI_USAGE;
+}
+
+/* What the options say of one another. CLI_OK: go on. */
+static int check_job(const convert_job *job, bool table)
+{
+    const data_format format = job->from[0].format;
+
+    for (size_t i = 0; i < job->nfrom; i++) {
+        const data_file *f = &job->from[i];
+
+        if (f->format == DATA_TEXT || f->format == DATA_EMPTY ||
+            f->format == DATA_UNKNOWN) {
+            fprintf(stderr,
+                    "%s: %s is none of TFRecord, CSV, npy, npz and IDX by its bytes; "
+                    "'lockstep data inspect %s' says what it is\n",
+                    command, f->path, f->path);
+            return CLI_FAILED;
+        }
+        if (f->format != format) {
+            fprintf(stderr,
+                    "%s: %s is %s and %s is %s: convert them one after the other\n",
+                    command, job->from[0].path, data_format_name(format), f->path,
+                    data_format_name(f->format));
+            return CLI_FAILED;
+        }
+    }
+    if (table && format != DATA_TFRECORD) {
+        fprintf(stderr,
+                "%s: %s is %s, and only TFRecord becomes .csv or .npz: convert it to "
+                "TFRecord first\n",
+                command, job->from[0].path, data_format_name(format));
+        return CLI_FAILED;
+    }
+    if (job->labels.path != NULL && format != DATA_IDX) {
+        return misuse("'--labels' goes with images of an IDX file");
+    }
+    if (job->key != NULL && (format == DATA_CSV || format == DATA_NPZ || table)) {
+        return misuse("'--key' goes with npy and IDX files: others have names already");
+    }
+    if (table && (job->shards > 0 || job->compression != NULL)) {
+        return misuse("'--shards' and '--compression' go with TFRecord");
+    }
+    return CLI_OK;
+}
+
+static int run(convert_job *job, bool table)
+{
+    ls_error err = LS_ERROR_INIT;
+    ls_status st;
+
+    heed_signals();
+    job->terminal = isatty(STDERR_FILENO) == 1;
+    if (!table) {
+        st = convert_to_shards(job, &err);
+    } else if (ends_with(job->to, ".csv")) {
+        st = convert_to_csv(job, &err);
+    } else {
+        st = convert_to_npz(job, &err);
+    }
+    if (st == LS_OK) {
+        st = convert_outputs_commit(&job->outputs, &err);
+    }
+    if (job->shown > 0) {
+        fprintf(stderr, "\r%60s\r", "");
+    }
+    if (st != LS_OK) {
+        return data_failed(command, NULL, &err);
+    }
+    printf("%lld records in %zu file%s: %s%s%s\n", (long long)job->records,
+           job->outputs.n, job->outputs.n == 1 ? "" : "s", job->outputs.list[0].name,
+           job->outputs.n > 1 ? " ... " : "",
+           job->outputs.n > 1 ? job->outputs.list[job->outputs.n - 1].name : "");
+    return CLI_OK;
+}
+
+static bool open_files(convert_job *job, const char *const *words, size_t n,
+                       const char *labels)
+{
+    ls_error err = LS_ERROR_INIT;
+
+    for (; job->nfrom < n; job->nfrom++) {
+        if (!data_file_open(words[job->nfrom], &job->from[job->nfrom], &err)) {
+            (void)data_failed(command, words[job->nfrom], &err);
+            return false;
+        }
+    }
+    if (labels == NULL) {
+        return true;
+    }
+    if (!data_file_open(labels, &job->labels, &err)) {
+        (void)data_failed(command, labels, &err);
+        return false;
+    }
+    if (job->labels.format != DATA_IDX) {
+        fprintf(stderr, "%s: %s is %s, and labels are an IDX file\n", command, labels,
+                data_format_name(job->labels.format));
+        return false;
+    }
+    return true;
+}
+
+static int convert(convert_job *job, const char *const *words, size_t n,
+                   const char *labels)
+{
+    const bool table = ends_with(job->to, ".csv") || ends_with(job->to, ".npz");
+    int status = CLI_FAILED;
+
+    if (n < 1) {
+        return misuse("from which files, and to which? FROM... TO");
+    }
+    if (job->compression != NULL && strcmp(job->compression, "GZIP") != 0 &&
+        strcmp(job->compression, "ZLIB") != 0) {
+        return misuse("'--compression' is GZIP or ZLIB");
+    }
+    job->from = calloc(n, sizeof *job->from);
+    if (job->from != NULL && open_files(job, words, n, labels)) {
+        status = check_job(job, table);
+        if (status == CLI_OK) {
+            status = run(job, table);
+        }
+    }
+    convert_outputs_free(&job->outputs, status == CLI_OK);
+    for (size_t i = 0; i < job->nfrom; i++) {
+        data_file_close(&job->from[i]);
+    }
+    data_file_close(&job->labels);
+    free(job->from);
+    return status;
+}
+
+static const char text[] =
+    "Makes TFRecord files of Examples out of CSV (a feature a column; whole numbers are\n"
+    "int64, other numbers float, the rest bytes; an empty field is no feature), npy and\n"
+    "npz (an Example a row; rows of uint8 are bytes, integers int64, floats float) and\n"
+    "IDX files (image, height, width and, with --labels, label). With a TO that ends in\n"
+    ".csv or .npz: Examples back to a table, if every feature has a fixed size. "
+    "TFRecord\n"
+    "to TFRecord deals records out anew.\n"
+    "\n"
+    "With --shards N files are called TO-00000-of-0000N.tfrecord, and each is a\n"
+    "contiguous part: the first records are in the first file. Files appear under their\n"
+    "names only when all of them are whole.\n";
+
+int data_convert(int argc, char **argv)
+{
+    const char *shards = NULL, *labels = NULL;
+    convert_job job = {0};
+    const cli_option options[] = {
+        {"--shards", "N", CLI_TEXT, (void *)&shards, "files to write (default: one, TO)"},
+        {"--compression", "C", CLI_TEXT, (void *)&job.compression,
+         "GZIP or ZLIB (default: none)"},
+        {"--labels", "FILE", CLI_TEXT, (void *)&labels, "IDX file with the labels"},
+        {"--key", "NAME", CLI_TEXT, (void *)&job.key,
+         "feature of an npy or IDX file (default: data, image)"},
+    };
+    const cli_usage usage = {command, text, options, sizeof options / sizeof *options};
+    const char **words = (const char **)calloc((size_t)argc + 1, sizeof *words);
+    int status = CLI_FAILED;
+    size_t n = 0;
+
+    if (words != NULL &&
+        data_parse(&usage, "FROM... TO", argc, argv, words, &n, &status)) {
+        if (shards != NULL &&
+            !data_number(&usage, "--shards", shards, 1, SHARDS_MOST, &job.shards)) {
+            status = CLI_USAGE;
+        } else {
+            job.to = n > 0 ? words[n - 1] : "";
+            status = convert(&job, words, n > 0 ? n - 1 : 0, labels);
+        }
+    }
+    free((void *)words);
+    return status;
+}

@@ -1,0 +1,211 @@
+/* `lockstep data`: files of samples, looked at, converted and dealt out. */
+#include "cli/data/data_command.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    const char *summary;
+    int (*run)(int argc, char **argv);
+} tasks[] = {
+    {"inspect", "what a file holds, and whether it is whole", data_inspect},
+    {"convert", "CSV, NumPy and IDX files to TFRecord, and back", data_convert},
+    {"plan", "who reads which file and which sample, before anything runs", data_plan},
+};
+enum { TASKS = sizeof tasks / sizeof *tasks };
+
+static int help(void)
+{
+    printf("usage: lockstep data inspect|convert|plan [options]\n\n");
+    for (size_t i = 0; i < TASKS; i++) {
+        printf("  %-18s %s\n", tasks[i].name, tasks[i].summary);
+    }
+    printf("\n'lockstep data inspect --help' and so on say more.\n");
+    return CLI_OK;
+}
+
+int cli_data(int argc, char **argv)
+{
+    const char *names[TASKS];
+
+    if (argc < 2) {
+        fprintf(stderr, "lockstep data: inspect, convert or plan?\n"
+                        "Try 'lockstep data --help'.\n");
+        return CLI_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        return help();
+    }
+    for (size_t i = 0; i < TASKS; i++) {
+        if (strcmp(argv[1], tasks[i].name) == 0) {
+            return tasks[i].run(argc - 1, argv + 1);
+        }
+        names[i] = tasks[i].name;
+    }
+    return cli_unknown("lockstep data", "task", argv[1], names, TASKS);
+}
+
+/* Whether the argument after `arg` is its value. */
+static bool takes_value(const cli_usage *usage, const char *arg)
+{
+    for (size_t i = 0; i < usage->count; i++) {
+        if (strcmp(usage->options[i].name, arg) == 0) {
+            return usage->options[i].kind != CLI_FLAG;
+        }
+    }
+    return false;
+}
+
+bool data_parse(const cli_usage *usage, const char *names, int argc, char **argv,
+                const char **words, size_t *count, int *status)
+{
+    char **rest = calloc((size_t)argc + 1, sizeof *rest);
+    char command[128];
+    int n = 1;
+    bool go_on;
+
+    if (rest == NULL) {
+        fprintf(stderr, "%s: out of memory\n", usage->command);
+        *status = CLI_FAILED;
+        return false;
+    }
+    *count = 0;
+    rest[0] = argv[0];
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            cli_usage whole = *usage;
+
+            snprintf(command, sizeof command, "%s %s", usage->command, names);
+            whole.command = command; // the help also shows the words
+            free(rest);
+            return cli_parse(&whole, argc, argv, status);
+        }
+        if (argv[i][0] != '-' || argv[i][1] == '\0') {
+            words[(*count)++] = argv[i];
+            continue;
+        }
+        rest[n++] = argv[i];
+        if (takes_value(usage, argv[i]) && i + 1 < argc) {
+            rest[n++] = argv[++i];
+        }
+    }
+    go_on = cli_parse(usage, n, rest, status);
+    free(rest);
+    return go_on;
+}
+
+bool data_number(const cli_usage *usage, const char *option, const char *text,
+                 int64_t least, int64_t most, int64_t *out)
+{
+    char *end = NULL;
+    const long long n = strtoll(text, &end, 10);
+
+    if (end == text || *end != '\0' || n < least || n > most) {
+        fprintf(stderr,
+                "%s: option '%s' takes a whole number from %lld to %lld, not '%s'\n"
+                "Try '%s --help'.\n",
+                usage->command, option, (long long)least, (long long)most, text,
+                usage->command);
+        return false;
+    }
+    *out = n;
+    return true;
+}
+
+int data_failed(const char *command, const char *what, const ls_error *err)
+{
+    const char *why =
+        err->message[0] != '\0' ? err->message : ls_status_meaning(err->code);
+
+    // The library names the file itself where it can.
+    if (what == NULL || strstr(why, what) != NULL) {
+        fprintf(stderr, "%s: %s\n", command, why);
+    } else {
+        fprintf(stderr, "%s: %s: %s\n", command, what, why);
+    }
+    return CLI_FAILED;
+}
+
+ls_status data_error(ls_error *err, ls_status code, const char *fmt, ...)
+{
+    va_list args;
+
+    err->code = code;
+    va_start(args, fmt);
+    vsnprintf(err->message, sizeof err->message, fmt, args);
+    va_end(args);
+    return code;
+}
+
+ls_status data_system_error(ls_error *err, const char *path)
+{
+    const int code = errno;
+    char why[128];
+
+    if (strerror_r(code, why, sizeof why) != 0) {
+        snprintf(why, sizeof why, "error %d of the system", code);
+    }
+    return data_error(err, code == ENOENT ? LS_NOT_FOUND : LS_UNKNOWN, "%s: %s", path,
+                      why);
+}
+
+ls_status data_each(ls_dataset *d, data_element_fn fn, void *user, ls_error *err)
+{
+    ls_iterator *it = NULL;
+    ls_status st = d != NULL ? ls_dataset_iterate(d, &it, err)
+                             : data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+
+    while (st == LS_OK) {
+        ls_value *element = NULL;
+
+        st = ls_iterator_next(it, &element, err);
+        if (st == LS_OK) {
+            st = fn(element, user, err);
+            ls_value_release(element);
+        } else if (st == LS_OUT_OF_RANGE) {
+            ls_iterator_release(it);
+            return LS_OK;
+        }
+    }
+    ls_iterator_release(it);
+    return st;
+}
+
+ls_string data_string(const ls_value *element)
+{
+    const ls_tensor *t = ls_value_as_tensor(element);
+    const ls_string none = {"", 0};
+    const ls_string *s;
+
+    if (t == NULL || ls_tensor_dtype(t) != LS_STRING || ls_tensor_count(t) != 1) {
+        return none;
+    }
+    s = ls_tensor_data(t);
+    return s != NULL ? *s : none;
+}
+
+const char *data_printable(ls_string s, size_t most, char *buf, size_t size)
+{
+    size_t n = 0, i = 0;
+
+    for (; i < s.len && i < most && n + 8 < size; i++) {
+        const unsigned char c = (unsigned char)s.ptr[i];
+
+        if (c < 0x20 || c == 0x7f) {
+            n += (size_t)snprintf(buf + n, size - n, "\\x%02x", c);
+        } else {
+            buf[n++] = (char)c;
+        }
+    }
+    while (i < s.len && n > 0 && ((unsigned char)s.ptr[i] & 0xc0) == 0x80) {
+        // The rest of a character that was cut: it goes as well.
+        i--;
+        n--;
+    }
+    snprintf(buf + n, size - n, "%s", i < s.len ? "..." : "");
+    return buf;
+}

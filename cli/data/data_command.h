@@ -1,0 +1,159 @@
+/* What the subcommands of `lockstep data` share: files, their kinds, Examples. */
+#ifndef CLI_DATA_COMMAND_H
+#define CLI_DATA_COMMAND_H
+
+#include "cli/cli.h"
+
+#include <lockstep/dataset.h>
+#include <lockstep/record.h>
+#include <stdint.h>
+
+int data_inspect(int argc, char **argv);
+int data_convert(int argc, char **argv);
+int data_plan(int argc, char **argv);
+
+/* ---- arguments (data.c) ---- */
+
+/*
+ * As cli_parse(), for commands that also take words: those go to words[0 .. *count-1] and
+ * there are at most argc of them. `names` is what the help calls them: "FILE".
+ */
+bool data_parse(const cli_usage *usage, const char *names, int argc, char **argv,
+                const char **words, size_t *count, int *status);
+
+/* A whole number from `least` to `most`; false: complains on stderr. */
+bool data_number(const cli_usage *usage, const char *option, const char *text,
+                 int64_t least, int64_t most, int64_t *out);
+
+/* "COMMAND: WHAT: why" on stderr; returns CLI_FAILED. */
+int data_failed(const char *command, const char *what, const ls_error *err);
+
+/* Calls fn() for every element. LS_OK at the end; the first failure otherwise. The
+ * dataset is borrowed. */
+typedef ls_status (*data_element_fn)(ls_value *element, void *user, ls_error *err);
+ls_status data_each(ls_dataset *d, data_element_fn fn, void *user, ls_error *err);
+
+/* Fills `err` and returns `code`. */
+ls_status data_error(ls_error *err, ls_status code, const char *fmt, ...) LS_PRINTF(3, 4);
+
+/* The same with what the system says of `path`. */
+ls_status data_system_error(ls_error *err, const char *path);
+
+/* The string of an element that is one; empty if it is none. */
+ls_string data_string(const ls_value *element);
+
+/* `s` with its end cut off at `most` bytes and what is not printable as \x.., into buf.
+ */
+const char *data_printable(ls_string s, size_t most, char *buf, size_t size);
+
+/* ---- files (data_file.c) ---- */
+
+typedef enum data_format {
+    DATA_EMPTY, /* no bytes, and a name that says nothing */
+    DATA_TFRECORD,
+    DATA_TEXT,
+    DATA_CSV,
+    DATA_NPY,
+    DATA_NPZ,
+    DATA_IDX,
+    DATA_UNKNOWN
+} data_format;
+
+typedef struct data_file {
+    const char *path;
+    data_format format;
+    const char *compression; /* NULL, "GZIP" or "ZLIB" */
+    int64_t bytes;           /* as they lie on the disk */
+    unsigned char *head;     /* the first bytes, decompressed */
+    size_t head_len;
+} data_file;
+
+/* Looks at the first bytes. False: it cannot be read, and `err` says why. */
+bool data_file_open(const char *path, data_file *out, ls_error *err);
+void data_file_close(data_file *f);
+
+/* Whether a compressed file goes on to the end of its stream; reads all of it. */
+bool data_file_ends(const data_file *f);
+
+/* "TFRecord", "CSV" */
+const char *data_format_name(data_format format);
+
+/* The dataset of a file: records, lines, rows of arrays. NULL: no memory. CSV: below. */
+ls_dataset *data_file_dataset(const data_file *f);
+
+/* ---- CSV (data_csv.c) ---- */
+
+/* The columns of a CSV file. The first record names them unless a number is in it. */
+typedef struct data_csv {
+    char **names;
+    size_t n;
+    bool header;
+} data_csv;
+
+bool data_csv_open(const data_file *f, data_csv *out, ls_error *err);
+void data_csv_close(data_csv *c);
+
+/* Elements are tuples of strings; a field that is absent is "". NULL: no memory. */
+ls_dataset *data_csv_dataset(const data_file *f, const data_csv *c);
+
+/* Whether the whole of `s` is an int64; a number. */
+bool data_is_int(ls_string s, int64_t *out);
+bool data_is_number(ls_string s, float *out);
+
+/* ---- Examples (data_example.c) ---- */
+
+typedef enum data_kind { DATA_NOTHING, DATA_BYTES, DATA_FLOAT, DATA_INT64 } data_kind;
+
+/* A feature as it lies in a record. */
+typedef struct data_feature {
+    ls_string name;
+    data_kind kind;
+    ls_string list; /* encoded */
+} data_feature;
+
+const char *data_kind_name(data_kind kind); /* "bytes" */
+
+/* Calls fn() for every feature. False: these bytes are no Example, or fn() said so. */
+typedef bool (*data_feature_fn)(const data_feature *f, void *user);
+bool data_example_walk(ls_string record, data_feature_fn fn, void *user);
+
+/* Fills at most `room` values (float, int64_t, ls_string) and counts all of them. False:
+ * they cannot be decoded. */
+bool data_feature_read(const data_feature *f, void *out, size_t room, size_t *count);
+
+/* What is known of a feature after many records. */
+typedef struct data_column {
+    char *name;
+    data_kind kind;
+    bool mixed; /* not the same kind everywhere */
+    int64_t records;
+    int64_t last; /* the record that had it last */
+    size_t least, most;
+    size_t shortest, longest; /* strings, in bytes */
+    bool binary;              /* bytes that are no text */
+} data_column;
+
+typedef struct data_columns {
+    data_column *list; /* by name, once data_columns_sort() was called */
+    size_t n, room;
+    int64_t records, examples; /* all of them; those that are Examples */
+    bool no_memory;
+} data_columns;
+
+void data_columns_add(data_columns *c, ls_string record);
+void data_columns_sort(data_columns *c);
+void data_columns_free(data_columns *c);
+
+/* ---- arrays (data_npy.c) ---- */
+
+typedef struct data_array {
+    char *name;     /* "" for an npy file */
+    char dtype[32]; /* as the file says it: "<f4" */
+    char shape[160];
+    bool fortran;
+} data_array;
+
+/* The arrays of an npy or npz file by their headers; *out is for data_arrays_free(). */
+bool data_arrays(const data_file *f, data_array **out, size_t *n, ls_error *err);
+void data_arrays_free(data_array *arrays, size_t n); /* NULL is allowed */
+#endif

@@ -1,0 +1,439 @@
+/* `lockstep data inspect`: what a file holds, and whether it is whole. */
+#include "cli/data/report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char command[] = "lockstep data inspect";
+
+enum { RECORD_FRAME = 16, TEXT_MOST = 72, SHOWN = 3, LINE = 512 };
+
+static void free_report(data_report *r)
+{
+    for (size_t i = 0; i < r->nfirst; i++) {
+        free(r->first[i]);
+    }
+    free((void *)r->first);
+    free(r->sizes);
+    data_arrays_free(r->arrays, r->narrays);
+    data_columns_free(&r->columns);
+    data_csv_close(&r->csv);
+    data_file_close(&r->file);
+}
+
+static ls_status note_size(data_report *r, size_t size, ls_error *err)
+{
+    if (r->nsizes == r->room) {
+        const size_t room = r->room > 0 ? 2 * r->room : 1024;
+        uint64_t *sizes = realloc(r->sizes, room * sizeof *sizes);
+
+        if (sizes == NULL) {
+            return data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+        }
+        r->sizes = sizes;
+        r->room = room;
+    }
+    r->sizes[r->nsizes++] = size;
+    r->data_bytes += (int64_t)size;
+    r->records++;
+    return LS_OK;
+}
+
+static ls_status show(data_report *r, const char *text, ls_error *err)
+{
+    if ((int64_t)r->nfirst >= r->shown) {
+        return LS_OK;
+    }
+    if (r->first == NULL) {
+        r->first = (char **)calloc((size_t)r->shown, sizeof *r->first);
+    }
+    if (r->first != NULL) {
+        r->first[r->nfirst] = strdup(text);
+    }
+    if (r->first == NULL || r->first[r->nfirst] == NULL) {
+        return data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+    }
+    r->nfirst++;
+    return LS_OK;
+}
+
+/* ---- one element as a line of text ---- */
+
+struct line {
+    char text[LINE];
+    size_t len;
+};
+
+static void LS_PRINTF(2, 3) append(struct line *l, const char *fmt, ...);
+
+static void append(struct line *l, const char *fmt, ...)
+{
+    va_list args;
+    int n;
+
+    va_start(args, fmt);
+    n = vsnprintf(l->text + l->len, sizeof l->text - l->len, fmt, args);
+    va_end(args);
+    l->len += n > 0 ? (size_t)n : 0;
+    if (l->len >= sizeof l->text) {
+        l->len = sizeof l->text - 1;
+    }
+}
+
+static bool looks_like_text(ls_string s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        const unsigned char c = (unsigned char)s.ptr[i];
+
+        if (c < 0x20 && c != '\t' && c != '\n' && c != '\r') {
+            return false;
+        }
+    }
+    return s.len <= TEXT_MOST;
+}
+
+static void append_bytes(struct line *l, ls_string s)
+{
+    char text[LINE];
+
+    if (looks_like_text(s)) {
+        append(l, "\"%s\"", data_printable(s, TEXT_MOST, text, sizeof text));
+        return;
+    }
+    append(l, "%zu bytes", s.len);
+    for (size_t i = 0; i < s.len && i < 4; i++) {
+        append(l, " %02x", (unsigned char)s.ptr[i]);
+    }
+    append(l, "%s", s.len > 4 ? " ..." : "");
+}
+
+static bool append_feature(const data_feature *f, void *user)
+{
+    struct line *l = user;
+    union {
+        int64_t ints[4];
+        float floats[4];
+        ls_string strings[4];
+    } v;
+    size_t count = 0;
+
+    if (!data_feature_read(f, &v, 4, &count)) {
+        return false;
+    }
+    append(l, "%s%.*s", l->len > 0 ? ", " : "", (int)f->name.len, f->name.ptr);
+    for (size_t i = 0; i < count && i < 4; i++) {
+        append(l, " ");
+        if (f->kind == DATA_INT64) {
+            append(l, "%lld", (long long)v.ints[i]);
+        } else if (f->kind == DATA_FLOAT) {
+            append(l, "%g", (double)v.floats[i]);
+        } else {
+            append_bytes(l, v.strings[i]);
+        }
+    }
+    append(l, "%s", count > 4 ? " ..." : "");
+    return true;
+}
+
+static ls_status show_record(data_report *r, ls_string record, ls_error *err)
+{
+    struct line l = {.len = 0};
+
+    if (record.len == 0 || !data_example_walk(record, append_feature, &l)) {
+        l.len = 0;
+        append_bytes(&l, record);
+    }
+    return show(r, l.text, err);
+}
+
+/* ---- the kinds of files ---- */
+
+static ls_status see_record(ls_value *element, void *user, ls_error *err)
+{
+    data_report *r = user;
+    const ls_string s = data_string(element);
+    ls_status st = note_size(r, s.len, err);
+
+    r->offset += RECORD_FRAME + (int64_t)s.len;
+    data_columns_add(&r->columns, s);
+    if (st == LS_OK && r->columns.no_memory) {
+        st = data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+    }
+    if (st == LS_OK && (int64_t)r->nfirst < r->shown) {
+        st = show_record(r, s, err);
+    }
+    return st;
+}
+
+static ls_status see_line(ls_value *element, void *user, ls_error *err)
+{
+    data_report *r = user;
+    const ls_string s = data_string(element);
+    char text[LINE];
+    ls_status st = note_size(r, s.len, err);
+
+    return st == LS_OK ? show(r, data_printable(s, TEXT_MOST, text, sizeof text), err)
+                       : st;
+}
+
+static ls_status see_fields(ls_value *element, void *user, ls_error *err)
+{
+    data_report *r = user;
+    struct line l = {.len = 0};
+    const size_t n = r->csv.n;
+    size_t size = n - 1;
+    char text[LINE];
+
+    for (size_t i = 0; i < n; i++) {
+        const ls_value *field =
+            n == 1 && ls_value_is_leaf(element) ? element : ls_value_child(element, i);
+        const ls_string s = data_string(field);
+
+        size += s.len;
+        if ((int64_t)r->nfirst < r->shown) {
+            append(&l, "%s%s %s", i > 0 ? ", " : "", r->csv.names[i],
+                   data_printable(s, TEXT_MOST / 2, text, sizeof text));
+        }
+    }
+    if (note_size(r, size, err) != LS_OK) {
+        return err->code;
+    }
+    return show(r, l.text, err);
+}
+
+/* The elements of a tensor on one line: what TensorFlow prints, without its frame. */
+static void append_tensor(struct line *l, const ls_value *leaf)
+{
+    static const char begin[] = "tf.Tensor(", end[] = ", shape=(";
+    char full[4 * LINE];
+    char *p = full;
+    size_t n = 0;
+
+    (void)ls_value_text(leaf, full, sizeof full);
+    if (strncmp(full, begin, sizeof begin - 1) == 0) {
+        char *last = strstr(full, end);
+
+        p += sizeof begin - 1;
+        if (last != NULL) {
+            *last = '\0';
+        }
+    }
+    for (char *q = p; *q != '\0'; q++) {
+        const bool blank = *q == ' ' || *q == '\n';
+
+        if (!blank || (n > 0 && p[n - 1] != ' ')) {
+            p[n] = *q;
+            if (blank) {
+                p[n] = ' ';
+            }
+            n++;
+        }
+    }
+    p[n] = '\0';
+    append(l, "%.*s%s", TEXT_MOST, p, n > TEXT_MOST ? " ..." : "");
+}
+
+/* The first rows of an array; LS_OUT_OF_RANGE once there are enough. */
+static ls_status see_row(ls_value *element, void *user, ls_error *err)
+{
+    data_report *r = user;
+    struct line l = {.len = 0};
+
+    if ((int64_t)r->nfirst >= r->shown) {
+        return LS_OUT_OF_RANGE;
+    }
+    if (ls_value_is_leaf(element)) {
+        append_tensor(&l, element);
+    }
+    for (size_t i = 0; !ls_value_is_leaf(element) && i < ls_value_size(element); i++) {
+        append(&l, "%s%s ", i > 0 ? ", " : "", ls_value_key(element, i));
+        append_tensor(&l, ls_value_child(element, i));
+    }
+    return show(r, l.text, err);
+}
+
+/* What the library reads as an end and is none: part of a header behind the last record,
+ * a compressed stream that stops between two records. */
+static void check_tail(data_report *r)
+{
+    if (!r->damaged && r->file.compression != NULL && !data_file_ends(&r->file)) {
+        r->damaged = true;
+        r->damage_at = r->file.format == DATA_TFRECORD ? r->offset : r->records;
+        data_error(&r->damage, LS_DATA_LOSS,
+                   "the %s stream stops before its end: the file was cut off",
+                   r->file.compression);
+    }
+    if (!r->damaged && r->file.format == DATA_TFRECORD && r->file.compression == NULL &&
+        r->offset < r->file.bytes) {
+        r->damaged = true;
+        r->damage_at = r->offset;
+        data_error(&r->damage, LS_DATA_LOSS,
+                   "%lld bytes behind the last record are no whole header of another: "
+                   "the file was cut off",
+                   (long long)(r->file.bytes - r->offset));
+    }
+}
+
+static void read_all(data_report *r, ls_dataset *d, data_element_fn fn)
+{
+    ls_error err = LS_ERROR_INIT;
+    const ls_status st = data_each(d, fn, r, &err);
+
+    if (st != LS_OK && st != LS_OUT_OF_RANGE) {
+        r->damaged = true;
+        r->damage = err;
+        r->damage_at = r->file.format == DATA_TFRECORD ? r->offset : r->records;
+    }
+}
+
+static void read_idx(data_report *r, ls_dataset *d)
+{
+    const unsigned char *p = r->file.head;
+    static const struct {
+        unsigned char code;
+        ls_dtype dtype;
+    } types[] = {{0x08, LS_U8},  {0x09, LS_I8},  {0x0B, LS_I16},
+                 {0x0C, LS_I32}, {0x0D, LS_F32}, {0x0E, LS_F64}};
+
+    if (r->file.head_len >= 4 && p[3] <= LS_MAX_DIMS &&
+        r->file.head_len >= 4 + 4 * (size_t)p[3]) {
+        r->shape.ndim = p[3];
+        for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+            r->dtype = types[i].code == p[2] ? types[i].dtype : r->dtype;
+        }
+        for (int i = 0; i < r->shape.ndim; i++) {
+            const unsigned char *q = p + 4 + 4 * (size_t)i;
+
+            r->shape.dims[i] =
+                (int64_t)q[0] << 24 | (int64_t)q[1] << 16 | (int64_t)q[2] << 8 | q[3];
+        }
+        r->records = r->shape.dims[0];
+    }
+    read_all(r, d, see_row);
+}
+
+static void read_arrays(data_report *r, ls_dataset *d)
+{
+    ls_status st = LS_OK;
+
+    if (!data_arrays(&r->file, &r->arrays, &r->narrays, &r->damage)) {
+        r->damaged = true;
+        return;
+    }
+    st = d != NULL ? ls_dataset_status(d, &r->damage) : LS_OK;
+    if (st != LS_OK && st != LS_DATA_LOSS) {
+        r->records = -1; // arrays that have no rows in common: still arrays
+        return;
+    }
+    r->records = d != NULL && st == LS_OK ? ls_dataset_cardinality(d) : 0;
+    read_all(r, d, see_row);
+}
+
+static void read_file(data_report *r)
+{
+    ls_dataset *d = NULL;
+
+    if (r->file.format == DATA_CSV) {
+        if (data_csv_open(&r->file, &r->csv, &r->damage)) {
+            d = data_csv_dataset(&r->file, &r->csv);
+            read_all(r, d, see_fields);
+        } else {
+            r->damaged = true;
+        }
+        check_tail(r);
+        ls_dataset_release(d);
+        return;
+    }
+    d = data_file_dataset(&r->file);
+    switch (r->file.format) {
+    case DATA_TFRECORD:
+        read_all(r, d, see_record);
+        data_columns_sort(&r->columns);
+        break;
+    case DATA_NPY:
+    case DATA_NPZ:
+        read_arrays(r, d);
+        break;
+    case DATA_IDX:
+        read_idx(r, d);
+        break;
+    default:
+        read_all(r, d, see_line);
+    }
+    check_tail(r);
+    ls_dataset_release(d);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static const char text[] =
+    "Says what kind of file FILE is by its bytes (TFRecord, text, CSV, npy, npz, IDX;\n"
+    "plain, GZIP or ZLIB), reads all of it and tells how many records there are and how\n"
+    "large they are; of Examples also their features, of arrays dtype and shape. Every\n"
+    "checksum of a TFRecord file is checked. A damaged file gives exit status 1, and "
+    "the\n"
+    "place of the first damage is named. Names and records are any bytes: in JSON those\n"
+    "that are no UTF-8 stand as \\xNN.\n";
+
+int data_inspect(int argc, char **argv)
+{
+    const char *records = NULL;
+    bool json = false;
+    const cli_option options[] = {
+        {"--json", NULL, CLI_FLAG, &json, "print one JSON object"},
+        {"--records", "N", CLI_TEXT, (void *)&records,
+         "how many of the first records to show (default: 3)"},
+    };
+    const cli_usage usage = {command, text, options, sizeof options / sizeof *options};
+    const char **words = (const char **)calloc((size_t)argc + 1, sizeof *words);
+    data_report r = {.shown = SHOWN, .damage = LS_ERROR_INIT};
+    ls_error err = LS_ERROR_INIT;
+    int status = CLI_USAGE;
+    size_t n = 0;
+
+    if (words == NULL || !data_parse(&usage, "FILE", argc, argv, words, &n, &status)) {
+        free((void *)words);
+        return status;
+    }
+    if (n != 1) {
+        fprintf(stderr, "%s: %s\nTry '%s --help'.\n", command,
+                n == 0 ? "which file?" : "one file at a time", command);
+    } else if (records == NULL ||
+               data_number(&usage, "--records", records, 0, 1000000, &r.shown)) {
+        status = CLI_OK;
+    }
+    if (status == CLI_OK && !data_file_open(words[0], &r.file, &err)) {
+        status = data_failed(command, words[0], &err);
+    } else if (status == CLI_OK && r.file.format == DATA_UNKNOWN) {
+        fprintf(stderr,
+                "%s: %s is none of TFRecord, text, CSV, npy, npz and IDX by its bytes or "
+                "its name\n",
+                command, words[0]);
+        status = CLI_FAILED;
+    } else if (status == CLI_OK) {
+        read_file(&r);
+        if (r.nsizes > 1) {
+            qsort(r.sizes, r.nsizes, sizeof *r.sizes, by_size);
+        }
+        status = CLI_OK;
+        if (json) {
+            status = data_report_print_json(&r);
+        } else {
+            data_report_print(&r);
+        }
+        if (r.damaged) {
+            fflush(stdout);
+            status = data_failed(command, words[0], &r.damage);
+        }
+    }
+    free_report(&r);
+    free((void *)words);
+    return status;
+}
