@@ -36,10 +36,10 @@ struct batch {
 
 static const char *const list_names[] = {"absent", "string", "float32", "int64"};
 
-static lsi_list_kind kind_of(ls_dtype dtype)
+static ls_list_kind kind_of(ls_dtype dtype)
 {
-    return dtype == LS_I64 ? LSI_LIST_INT64
-                           : (dtype == LS_F32 ? LSI_LIST_FLOAT : LSI_LIST_BYTES);
+    return dtype == LS_I64 ? LS_LIST_INT64
+                           : (dtype == LS_F32 ? LS_LIST_FLOAT : LS_LIST_BYTES);
 }
 
 /* ---- failures ---- */
@@ -135,7 +135,7 @@ static ls_status put_fixed(const struct batch *b, size_t row, size_t i, ls_error
     bool one = true;
     int64_t n;
 
-    if (list->kind == LSI_LIST_NONE) {
+    if (list->kind == LS_LIST_NONE) {
         if (f->otherwise == NULL) {
             return absent(b, row, f, err);
         }
@@ -165,7 +165,7 @@ static ls_status count_values(const struct batch *b, size_t row, size_t i, ls_er
     const int64_t step = f->kind == LS_FEATURE_SEQUENCE ? b->p->counts[i] : 1;
     int64_t n;
 
-    if (list->kind == LSI_LIST_NONE) {
+    if (list->kind == LS_LIST_NONE) {
         list->count = 0;
         return LS_OK;
     }
@@ -234,7 +234,7 @@ static void put_sparse(const struct batch *b, size_t row, size_t i)
     const size_t end = row + 1 < b->rows ? (list + b->p->n)->count : c->total;
     int64_t *at = (int64_t *)c->indices->data + list->count * rank;
 
-    if (list->kind == LSI_LIST_NONE) {
+    if (list->kind == LS_LIST_NONE) {
         return;
     }
     (void)decode(list, b->p->features[i].dtype, c->t, list->count, end - list->count);
@@ -260,7 +260,7 @@ static void fill_rows(struct batch *b, size_t begin, size_t end, ls_error *err)
             if (f->kind == LS_FEATURE_VAR) {
                 put_sparse(b, row, i);
             } else if (f->kind == LS_FEATURE_SEQUENCE) {
-                if (list->kind != LSI_LIST_NONE) {
+                if (list->kind != LS_LIST_NONE) {
                     (void)decode(list, f->dtype, c->t, first, list->count);
                 }
                 pad(f, c->t, first + list->count, first + c->longest);

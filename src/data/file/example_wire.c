@@ -93,14 +93,14 @@ static bool scan_feature(const struct field *value, lsi_list *list)
     const uint8_t *p = value->p, *end = p + value->len;
     struct field f;
 
-    *list = (lsi_list){NULL, 0, 0, LSI_LIST_NONE};
+    *list = (lsi_list){NULL, 0, 0, LS_LIST_NONE};
     while (p < end) {
         p = read_field(p, end, &f);
         if (p == NULL) {
             return false;
         }
-        if (f.type == SIZED && f.number >= LSI_LIST_BYTES && f.number <= LSI_LIST_INT64) {
-            *list = (lsi_list){f.p, f.len, 0, (lsi_list_kind)f.number};
+        if (f.type == SIZED && f.number >= LS_LIST_BYTES && f.number <= LS_LIST_INT64) {
+            *list = (lsi_list){f.p, f.len, 0, (ls_list_kind)f.number};
         }
     }
     return true;
@@ -362,4 +362,26 @@ int64_t lsi_list_bytes(const lsi_list *list, ls_string *to, size_t room)
         n++;
     }
     return (int64_t)n;
+}
+
+bool lsi_wire_next(ls_string *message, uint32_t *number, ls_string *bytes)
+{
+    const uint8_t *p = (const uint8_t *)message->ptr, *end;
+    struct field f;
+
+    if (message->len == 0) {
+        return false;
+    }
+    end = p + message->len;
+    p = read_field(p, end, &f);
+    if (p == NULL) {
+        return false;
+    }
+    *number = f.number;
+    *bytes = (ls_string){NULL, 0};
+    if (f.type == SIZED) {
+        *bytes = (ls_string){(const char *)f.p, f.len};
+    }
+    *message = (ls_string){(const char *)p, (size_t)(end - p)};
+    return true;
 }

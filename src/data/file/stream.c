@@ -1,5 +1,7 @@
 #include "data/file/stream.h"
 
+#include "lockstep/record.h"
+
 #include <inttypes.h>
 #include <isa-l.h>
 
@@ -71,8 +73,7 @@ static ls_status recognise(lsi_file *f, lsi_compression *out, ls_error *err)
     const ls_status st = lsi_file_read_at(f, 0, b, sizeof b, &n, err);
 
     *out = LSI_PLAIN;
-    if (st != LS_OK || n < 2 ||
-        (n == sizeof b && lsi_le32(b + 8) == lsi_crc32c_masked(b, 8))) {
+    if (st != LS_OK || n < 2 || ls_record_begins(b, n)) {
         return st;
     }
     if (b[0] == 0x1F && b[1] == 0x8B) {
@@ -338,6 +339,13 @@ ls_status lsi_stream_skip(lsi_stream *s, uint64_t n, uint64_t *passed, ls_error 
             return st;
         }
     }
+}
+
+const char *lsi_stream_cut_off(const lsi_stream *s)
+{
+    const struct lsi_inflater *z = s->inflater;
+
+    return z == NULL || !z->begun || !z->dry ? NULL : z->gzip ? "GZIP" : "ZLIB";
 }
 
 ls_status lsi_inflate_exactly(const uint8_t *in, size_t in_len, void *to, size_t len,
