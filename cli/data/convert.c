@@ -41,8 +41,9 @@ static void heed_signals(void)
 
 ls_status convert_stopped(ls_error *err)
 {
-    return interrupted ? data_error(err, LS_CANCELLED, "interrupted: nothing was written")
-                       : LS_OK;
+    return interrupted
+               ? lsi_fail(err, LS_CANCELLED, -1, "interrupted: nothing was written")
+               : LS_OK;
 }
 
 ls_status convert_count(convert_job *job, ls_error *err)

@@ -48,17 +48,16 @@ ls_status convert_count(convert_job *job, ls_error *err);
 /* Whether somebody pressed ^C; fills `err` then. */
 ls_status convert_stopped(ls_error *err);
 
-/* Records that become Examples. */
+/* Elements that become Examples, or records that are some already. */
 typedef struct convert_source {
-    ls_dataset *dataset;
+    ls_dataset *dataset; /* NULL: records of TFRecord files */
     int64_t total;
-    /* NULL: elements are records already. */
     ls_status (*fill)(struct convert_source *s, ls_value *element, ls_example *e,
                       ls_error *err);
     const char *key;
     bool labelled;
     data_csv csv;
-    data_kind *kinds; /* of the columns */
+    ls_list_kind *kinds; /* of the columns */
     void *scratch;
     size_t room;
 } convert_source;
@@ -66,8 +65,9 @@ typedef struct convert_source {
 ls_status convert_source_open(const convert_job *job, convert_source *out, ls_error *err);
 void convert_source_close(convert_source *s);
 
-/* All input files as one dataset of records. NULL: no memory. */
-ls_dataset *convert_records(const convert_job *job);
+/* Calls fn() for every record of all input files, which are TFRecord. */
+ls_status convert_each_record(const convert_job *job, data_record_fn fn, void *user,
+                              ls_error *err);
 
 /* Writes TFRecord files; a CSV file; an npz file. */
 ls_status convert_to_shards(convert_job *job, ls_error *err);

@@ -1,8 +1,8 @@
 /* `lockstep data`: files of samples, looked at, converted and dealt out. */
 #include "cli/data/data_command.h"
+#include "os/error.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,34 +130,20 @@ int data_failed(const char *command, const char *what, const ls_error *err)
     return CLI_FAILED;
 }
 
-ls_status data_error(ls_error *err, ls_status code, const char *fmt, ...)
+ls_status data_no_memory(ls_error *err)
 {
-    va_list args;
-
-    err->code = code;
-    va_start(args, fmt);
-    vsnprintf(err->message, sizeof err->message, fmt, args);
-    va_end(args);
-    return code;
+    return lsi_fail(err, LS_RESOURCE_EXHAUSTED, -1, "out of memory");
 }
 
 ls_status data_system_error(ls_error *err, const char *path)
 {
-    const int code = errno;
-    char why[128];
-
-    if (strerror_r(code, why, sizeof why) != 0) {
-        snprintf(why, sizeof why, "error %d of the system", code);
-    }
-    return data_error(err, code == ENOENT ? LS_NOT_FOUND : LS_UNKNOWN, "%s: %s", path,
-                      why);
+    return lsi_fail_errno(err, errno, "%s", path);
 }
 
 ls_status data_each(ls_dataset *d, data_element_fn fn, void *user, ls_error *err)
 {
     ls_iterator *it = NULL;
-    ls_status st = d != NULL ? ls_dataset_iterate(d, &it, err)
-                             : data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+    ls_status st = d != NULL ? ls_dataset_iterate(d, &it, err) : data_no_memory(err);
 
     while (st == LS_OK) {
         ls_value *element = NULL;

@@ -2,6 +2,7 @@
 #ifndef CLI_DATA_COMMAND_H
 #define CLI_DATA_COMMAND_H
 
+#include "base/base.h"
 #include "cli/cli.h"
 
 #include <lockstep/dataset.h>
@@ -33,10 +34,9 @@ int data_failed(const char *command, const char *what, const ls_error *err);
 typedef ls_status (*data_element_fn)(ls_value *element, void *user, ls_error *err);
 ls_status data_each(ls_dataset *d, data_element_fn fn, void *user, ls_error *err);
 
-/* Fills `err` and returns `code`. */
-ls_status data_error(ls_error *err, ls_status code, const char *fmt, ...) LS_PRINTF(3, 4);
+ls_status data_no_memory(ls_error *err);
 
-/* The same with what the system says of `path`. */
+/* What the system says of `path`, by errno. */
 ls_status data_system_error(ls_error *err, const char *path);
 
 /* The string of an element that is one; empty if it is none. */
@@ -72,14 +72,24 @@ typedef struct data_file {
 bool data_file_open(const char *path, data_file *out, ls_error *err);
 void data_file_close(data_file *f);
 
-/* Whether a compressed file goes on to the end of its stream; reads all of it. */
-bool data_file_ends(const data_file *f);
+/*
+ * Calls fn() for every record of a TFRecord file, or every line of another; the first
+ * failure ends it, also that of a damaged file. With `whole` a file that was cut off between
+ * two records is damaged, too. *offset: where the last record began, or where the damaged
+ * one does.
+ */
+typedef ls_status (*data_record_fn)(ls_string record, void *user, ls_error *err);
+ls_status data_file_each(const data_file *f, bool whole, data_record_fn fn, void *user,
+                         int64_t *offset, ls_error *err);
+
+/* Counts them; data of records are not checked. */
+ls_status data_file_count(const data_file *f, bool whole, int64_t *out, ls_error *err);
 
 /* "TFRecord", "CSV" */
 const char *data_format_name(data_format format);
 
-/* The dataset of a file: records, lines, rows of arrays. NULL: no memory. CSV: below. */
-ls_dataset *data_file_dataset(const data_file *f);
+/* The rows of a file of arrays. NULL: no memory. */
+ls_dataset *data_file_rows(const data_file *f);
 
 /* ---- CSV (data_csv.c) ---- */
 
@@ -100,31 +110,14 @@ ls_dataset *data_csv_dataset(const data_file *f, const data_csv *c);
 bool data_is_int(ls_string s, int64_t *out);
 bool data_is_number(ls_string s, float *out);
 
-/* ---- Examples (data_example.c) ---- */
+/* ---- Examples (columns.c) ---- */
 
-typedef enum data_kind { DATA_NOTHING, DATA_BYTES, DATA_FLOAT, DATA_INT64 } data_kind;
-
-/* A feature as it lies in a record. */
-typedef struct data_feature {
-    ls_string name;
-    data_kind kind;
-    ls_string list; /* encoded */
-} data_feature;
-
-const char *data_kind_name(data_kind kind); /* "bytes" */
-
-/* Calls fn() for every feature. False: these bytes are no Example, or fn() said so. */
-typedef bool (*data_feature_fn)(const data_feature *f, void *user);
-bool data_example_walk(ls_string record, data_feature_fn fn, void *user);
-
-/* Fills at most `room` values (float, int64_t, ls_string) and counts all of them. False:
- * they cannot be decoded. */
-bool data_feature_read(const data_feature *f, void *out, size_t room, size_t *count);
+const char *data_kind_name(ls_list_kind kind); /* "bytes" */
 
 /* What is known of a feature after many records. */
 typedef struct data_column {
     char *name;
-    data_kind kind;
+    ls_list_kind kind;
     bool mixed; /* not the same kind everywhere */
     int64_t records;
     int64_t last; /* the record that had it last */
@@ -137,10 +130,12 @@ typedef struct data_columns {
     data_column *list; /* by name, once data_columns_sort() was called */
     size_t n, room;
     int64_t records, examples; /* all of them; those that are Examples */
-    bool no_memory;
+    ls_string *strings;        /* of one feature */
+    size_t string_room;
 } data_columns;
 
-void data_columns_add(data_columns *c, ls_string record);
+/* One more record. LS_RESOURCE_EXHAUSTED is the only failure. */
+ls_status data_columns_add(data_columns *c, ls_string record, ls_error *err);
 void data_columns_sort(data_columns *c);
 void data_columns_free(data_columns *c);
 

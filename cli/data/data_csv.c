@@ -120,9 +120,8 @@ bool data_csv_open(const data_file *f, data_csv *out, ls_error *err)
 
     *out = (data_csv){0}; // no columns, until there are names for them
     if (f->head_len == 0) {
-        data_error(err, LS_INVALID_ARGUMENT,
-                   "%s is empty: a CSV file begins with the names of its columns",
-                   f->path);
+        lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                 "%s is empty: a CSV file begins with the names of its columns", f->path);
         return false;
     }
     out->n = count_fields(p, n);
@@ -143,7 +142,7 @@ bool data_csv_open(const data_file *f, data_csv *out, ls_error *err)
         ok = name_by_place(out);
     }
     if (!ok) {
-        data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+        data_no_memory(err);
         data_csv_close(out);
     }
     return ok;

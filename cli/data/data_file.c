@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-enum { HEAD = 1 << 16, RECORD_HEADER = 12, FIELDS_MOST = 4096 };
+enum { HEAD = 1 << 16, PAGE = 4096, FIELDS_MOST = 4096 };
 
 const char *data_format_name(data_format format)
 {
@@ -22,33 +22,6 @@ static bool ends_with(const char *s, const char *end)
     const size_t n = strlen(s), m = strlen(end);
 
     return n >= m && strcmp(s + n - m, end) == 0;
-}
-
-/* CRC-32C as TFRecord stores it; slow, for the eight bytes of a length. */
-static uint32_t masked_crc(const unsigned char *p, size_t n)
-{
-    uint32_t crc = 0xFFFFFFFFU;
-
-    for (size_t i = 0; i < n; i++) {
-        crc ^= p[i];
-        for (int bit = 0; bit < 8; bit++) {
-            crc = crc >> 1 ^ (0x82F63B78U & (0U - (crc & 1U)));
-        }
-    }
-    crc = ~crc;
-    return (crc >> 15 | crc << 17) + 0xA282EAD8U;
-}
-
-static bool is_tfrecord(const unsigned char *p, size_t n)
-{
-    uint32_t stored;
-
-    if (n < RECORD_HEADER) {
-        return false;
-    }
-    stored = (uint32_t)p[8] | (uint32_t)p[9] << 8 | (uint32_t)p[10] << 16 |
-             (uint32_t)p[11] << 24;
-    return stored == masked_crc(p, 8);
 }
 
 static bool is_idx(const unsigned char *p, size_t n)
@@ -131,7 +104,7 @@ static data_format by_bytes(const char *path, const unsigned char *p, size_t n)
     if (n >= 4 && (memcmp(p, "PK\3\4", 4) == 0 || memcmp(p, "PK\5\6", 4) == 0)) {
         return DATA_NPZ;
     }
-    if (is_tfrecord(p, n)) {
+    if (ls_record_begins(p, n)) {
         return DATA_TFRECORD;
     }
     if (is_idx(p, n)) {
@@ -180,7 +153,7 @@ static void look(data_file *f)
     unsigned char *out = NULL;
     size_t len = 0;
 
-    if (compression == NULL || is_tfrecord(f->head, f->head_len)) {
+    if (compression == NULL || ls_record_begins(f->head, f->head_len)) {
         f->format = by_bytes(f->path, f->head, f->head_len);
         return;
     }
@@ -200,49 +173,53 @@ static void look(data_file *f)
     }
 }
 
-/* The stream that begins with z's next byte, or as much of it as comes. */
-static int inflate_stream(FILE *in, z_stream *z, unsigned char *raw, unsigned char *out)
+static ls_status open_reader(const data_file *f, bool whole, size_t buffer,
+                             ls_record_reader **out, ls_error *err)
 {
-    int rc = Z_OK;
+    ls_record_reader_options opts = LS_RECORD_READER_OPTIONS_INIT;
 
-    while (rc == Z_OK) {
-        if (z->avail_in == 0) {
-            z->next_in = raw;
-            z->avail_in = (uInt)fread(raw, 1, HEAD, in);
-            if (z->avail_in == 0) {
-                return Z_BUF_ERROR;
-            }
-        }
-        z->next_out = out;
-        z->avail_out = HEAD;
-        rc = inflate(z, Z_NO_FLUSH);
-    }
-    return rc;
+    opts.compression = f->compression;
+    opts.lines = f->format != DATA_TFRECORD;
+    opts.whole = whole;
+    opts.buffer = buffer;
+    return ls_record_reader_open(f->path, &opts, out, err);
 }
 
-bool data_file_ends(const data_file *f)
+ls_status data_file_each(const data_file *f, bool whole, data_record_fn fn, void *user,
+                         int64_t *offset, ls_error *err)
 {
-    unsigned char *raw = malloc(HEAD), *out = malloc(HEAD);
-    FILE *in = fopen(f->path, "rb");
-    z_stream z = {0};
-    int rc = Z_BUF_ERROR;
+    ls_record_reader *r = NULL;
+    ls_string record = {"", 0};
+    ls_status st = open_reader(f, whole, 0, &r, err);
 
-    if (raw != NULL && out != NULL && in != NULL && inflateInit2(&z, 15 + 32) == Z_OK) {
-        rc = inflate_stream(in, &z, raw, out);
-        // gzip files may be several streams, one behind the other; what is none ends it.
-        while (rc == Z_STREAM_END && f->compression[0] == 'G' &&
-               (z.avail_in > 0 || ungetc(fgetc(in), in) != EOF)) {
-            rc =
-                inflateReset(&z) == Z_OK ? inflate_stream(in, &z, raw, out) : Z_BUF_ERROR;
+    while (st == LS_OK) {
+        st = ls_record_reader_next(r, &record, err);
+        *offset = (int64_t)ls_record_reader_offset(r);
+        if (st == LS_OK) {
+            st = fn(record, user, err);
+        } else if (st == LS_OUT_OF_RANGE) {
+            ls_record_reader_close(r);
+            return LS_OK;
         }
-        inflateEnd(&z);
     }
-    if (in != NULL) {
-        fclose(in);
+    ls_record_reader_close(r);
+    return st;
+}
+
+ls_status data_file_count(const data_file *f, bool whole, int64_t *out, ls_error *err)
+{
+    // Only headers of a plain TFRecord file are read: no more than a page for each.
+    const bool headers = f->format == DATA_TFRECORD && f->compression == NULL;
+    ls_record_reader *r = NULL;
+    ls_status st = open_reader(f, whole, headers ? PAGE : 0, &r, err);
+
+    *out = 0;
+    while (st == LS_OK) {
+        st = ls_record_reader_skip(r, err);
+        *out += st == LS_OK;
     }
-    free(raw);
-    free(out);
-    return rc != Z_BUF_ERROR;
+    ls_record_reader_close(r);
+    return st == LS_OUT_OF_RANGE ? LS_OK : st;
 }
 
 bool data_file_open(const char *path, data_file *out, ls_error *err)
@@ -256,8 +233,8 @@ bool data_file_open(const char *path, data_file *out, ls_error *err)
         return false;
     }
     if (!S_ISREG(info.st_mode)) {
-        data_error(err, LS_INVALID_ARGUMENT, "%s is not a file%s", path,
-                   S_ISDIR(info.st_mode) ? " but a folder; name the files in it" : "");
+        lsi_fail(err, LS_INVALID_ARGUMENT, -1, "%s is not a file%s", path,
+                 S_ISDIR(info.st_mode) ? " but a folder; name the files in it" : "");
         return false;
     }
     out->bytes = (int64_t)info.st_size;
@@ -290,21 +267,9 @@ void data_file_close(data_file *f)
     f->head = NULL;
 }
 
-ls_dataset *data_file_dataset(const data_file *f)
+ls_dataset *data_file_rows(const data_file *f)
 {
-    ls_read_options read = LS_READ_OPTIONS_INIT;
-
-    read.compression = f->compression;
-    switch (f->format) {
-    case DATA_TFRECORD:
-        return ls_dataset_tfrecord_files(&f->path, 1, &read);
-    case DATA_NPY:
-        return ls_dataset_npy(f->path);
-    case DATA_NPZ:
-        return ls_dataset_npz(f->path);
-    case DATA_IDX:
-        return ls_dataset_idx(f->path);
-    default:
-        return ls_dataset_text_files(&f->path, 1, &read);
-    }
+    return f->format == DATA_NPY   ? ls_dataset_npy(f->path)
+           : f->format == DATA_NPZ ? ls_dataset_npz(f->path)
+                                   : ls_dataset_idx(f->path);
 }

@@ -45,14 +45,14 @@ struct archive {
 /* Says where an archive is broken, and how; returns false. */
 static bool broken(const struct archive *z, uint64_t at, const char *what)
 {
-    data_error(z->err, LS_DATA_LOSS, "%s is damaged at offset %llu: %s", z->path,
-               (unsigned long long)at, what);
+    lsi_fail(z->err, LS_DATA_LOSS, -1, "%s is damaged at offset %llu: %s", z->path,
+             (unsigned long long)at, what);
     return false;
 }
 
 static bool no_memory(const struct archive *z)
 {
-    data_error(z->err, LS_RESOURCE_EXHAUSTED, "out of memory");
+    data_no_memory(z->err);
     return false;
 }
 
@@ -264,9 +264,9 @@ static bool find_directory(struct archive *z)
         }
     }
     if (!found) {
-        data_error(z->err, LS_DATA_LOSS,
-                   "%s is no whole zip archive: its directory is missing or damaged",
-                   z->path);
+        lsi_fail(z->err, LS_DATA_LOSS, -1,
+                 "%s is no whole zip archive: its directory is missing or damaged",
+                 z->path);
     } else {
         z->entries = le16(tail + i + 10);
         z->size = le32(tail + i + 12);
@@ -327,12 +327,13 @@ static bool read_npy(const data_file *f, data_array **out, size_t *n, ls_error *
 
     if (one == NULL || (one->name = calloc(1, 1)) == NULL) {
         free(one);
-        data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+        data_no_memory(err);
         return false;
     }
     if (!parse_header(f->head, f->head_len, one)) {
         data_arrays_free(one, 1);
-        data_error(err, LS_DATA_LOSS, "%s has no header that NumPy would write", f->path);
+        lsi_fail(err, LS_DATA_LOSS, -1, "%s has no header that NumPy would write",
+                 f->path);
         return false;
     }
     *out = one;

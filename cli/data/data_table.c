@@ -11,65 +11,58 @@ enum {
 
 struct table {
     convert_job *job;
-    ls_dataset *records;
     data_columns columns;
-    data_feature *row; /* of each column; kind DATA_NOTHING: it is absent */
-    void *values;      /* of one feature */
+    ls_example_entry *row; /* of each column; kind LS_LIST_NONE: it is absent */
+    void *values;          /* of one feature */
     size_t room;
     FILE *csv;
     convert_zip *zip;
     size_t column; /* the one that is written */
 };
 
-static ls_status no_memory(ls_error *err)
-{
-    return data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
-}
-
-static ls_status see(ls_value *element, void *user, ls_error *err)
+static ls_status see_record(ls_string record, void *user, ls_error *err)
 {
     struct table *t = user;
+    const ls_status st = data_columns_add(&t->columns, record, err);
 
-    data_columns_add(&t->columns, data_string(element));
-    return t->columns.no_memory ? no_memory(err) : convert_stopped(err);
+    return st == LS_OK ? convert_stopped(err) : st;
 }
 
 static ls_status check_column(const struct table *t, const data_column *c, bool csv,
                               ls_error *err)
 {
     if (c->mixed) {
-        return data_error(err, LS_INVALID_ARGUMENT,
-                          "feature '%.*s' is not of the same kind in every record", SHOWN,
-                          c->name);
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "feature '%.*s' is not of the same kind in every record", SHOWN,
+                        c->name);
     }
     if (c->least != c->most) {
-        return data_error(err, LS_INVALID_ARGUMENT,
-                          "feature '%.*s' has %zu to %zu values; a table wants the same "
-                          "number in every record",
-                          SHOWN, c->name, c->least, c->most);
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "feature '%.*s' has %zu to %zu values; a table wants the same "
+                        "number in every record",
+                        SHOWN, c->name, c->least, c->most);
     }
     if (csv && c->binary) {
-        return data_error(
-            err, LS_INVALID_ARGUMENT,
-            "feature '%.*s' holds bytes that are no text: write an .npz file "
-            "instead",
-            SHOWN, c->name);
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "feature '%.*s' holds bytes that are no text: write an .npz file "
+                        "instead",
+                        SHOWN, c->name);
     }
-    if (!csv && c->kind == DATA_BYTES && c->shortest != c->longest) {
-        return data_error(err, LS_INVALID_ARGUMENT,
-                          "feature '%.*s' has strings of %zu to %zu bytes, and an array "
-                          "wants one size: write a .csv file instead",
-                          SHOWN, c->name, c->shortest, c->longest);
+    if (!csv && c->kind == LS_LIST_BYTES && c->shortest != c->longest) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "feature '%.*s' has strings of %zu to %zu bytes, and an array "
+                        "wants one size: write a .csv file instead",
+                        SHOWN, c->name, c->shortest, c->longest);
     }
     if (!csv && strlen(c->name) > NAME_MOST) {
-        return data_error(err, LS_INVALID_ARGUMENT,
-                          "feature '%.*s...' has a name of %zu bytes, and those of an "
-                          ".npz file have at most %d: write a .csv file instead",
-                          SHOWN, c->name, strlen(c->name), NAME_MOST);
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "feature '%.*s...' has a name of %zu bytes, and those of an "
+                        ".npz file have at most %d: write a .csv file instead",
+                        SHOWN, c->name, strlen(c->name), NAME_MOST);
     }
     if (!csv && c->records < t->columns.records) {
-        return data_error(
-            err, LS_INVALID_ARGUMENT,
+        return lsi_fail(
+            err, LS_INVALID_ARGUMENT, -1,
             "feature '%.*s' is absent from %lld of %lld records: write a .csv "
             "file, which may have empty fields",
             SHOWN, c->name, (long long)(t->columns.records - c->records),
@@ -84,17 +77,16 @@ static ls_status open_table(struct table *t, bool csv, ls_error *err)
     size_t most = 1;
     ls_status st;
 
-    t->records = convert_records(t->job);
-    st = data_each(t->records, see, t, err);
+    st = convert_each_record(t->job, see_record, t, err);
     data_columns_sort(&t->columns);
     if (st == LS_OK && t->columns.examples < t->columns.records) {
-        st = data_error(err, LS_INVALID_ARGUMENT,
-                        "%lld of %lld records are no Examples: only those can be made a "
-                        "table of",
-                        (long long)(t->columns.records - t->columns.examples),
-                        (long long)t->columns.records);
+        st = lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                      "%lld of %lld records are no Examples: only those can be made a "
+                      "table of",
+                      (long long)(t->columns.records - t->columns.examples),
+                      (long long)t->columns.records);
     } else if (st == LS_OK && t->columns.n == 0) {
-        st = data_error(err, LS_INVALID_ARGUMENT, "there are no records: no table");
+        st = lsi_fail(err, LS_INVALID_ARGUMENT, -1, "there are no records: no table");
     }
     for (size_t i = 0; st == LS_OK && i < t->columns.n; i++) {
         st = check_column(t, &t->columns.list[i], csv, err);
@@ -107,36 +99,40 @@ static ls_status open_table(struct table *t, bool csv, ls_error *err)
     t->job->records = t->columns.records;
     t->row = calloc(t->columns.n + 1, sizeof *t->row);
     t->values = calloc(most, sizeof(ls_string));
-    return t->row != NULL && t->values != NULL ? LS_OK : no_memory(err);
+    return t->row != NULL && t->values != NULL ? LS_OK : data_no_memory(err);
 }
 
 static void close_table(struct table *t)
 {
-    ls_dataset_release(t->records);
     data_columns_free(&t->columns);
     free(t->row);
     free(t->values);
 }
 
-static bool pick(const data_feature *f, void *user)
+/* Points t->row at the features of a record. */
+static void split_record(struct table *t, ls_string record)
 {
-    struct table *t = user;
+    ls_example_walk walk = LS_EXAMPLE_WALK_INIT(record);
+    ls_example_entry e;
 
-    for (size_t i = 0; i < t->columns.n; i++) {
-        const char *name = t->columns.list[i].name;
+    memset(t->row, 0, t->columns.n * sizeof *t->row);
+    while (ls_example_walk_next(&walk, &e, NULL) == LS_OK) {
+        for (size_t i = 0; i < t->columns.n; i++) {
+            const char *name = t->columns.list[i].name;
 
-        if (strlen(name) == f->name.len && memcmp(name, f->name.ptr, f->name.len) == 0) {
-            t->row[i] = *f;
+            if (strlen(name) == e.name.len && memcmp(name, e.name.ptr, e.name.len) == 0) {
+                t->row[i] = e;
+            }
         }
     }
-    return true;
 }
 
-/* Points t->row at the features of a record. */
-static void split(struct table *t, ls_string record)
+/* The values of a feature in t->values; returns how many. */
+static size_t read_values(struct table *t, const ls_example_entry *e)
 {
-    memset(t->row, 0, t->columns.n * sizeof *t->row);
-    (void)data_example_walk(record, pick, t);
+    return ls_example_entry_int64(e, t->values, t->room) +
+           ls_example_entry_float(e, t->values, t->room) +
+           ls_example_entry_bytes(e, t->values, t->room);
 }
 
 /* ---- CSV ---- */
@@ -208,30 +204,27 @@ static void print_names(const struct table *t)
     fputc('\n', t->csv);
 }
 
-static void print_value(const struct table *t, data_kind kind, size_t k)
+static void print_value(const struct table *t, ls_list_kind kind, size_t k)
 {
-    if (kind == DATA_INT64) {
+    if (kind == LS_LIST_INT64) {
         fprintf(t->csv, "%lld", (long long)((const int64_t *)t->values)[k]);
-    } else if (kind == DATA_FLOAT) {
+    } else if (kind == LS_LIST_FLOAT) {
         fprintf(t->csv, "%.9g", (double)((const float *)t->values)[k]);
     } else {
         print_string(t->csv, ((const ls_string *)t->values)[k]);
     }
 }
 
-static ls_status print_row(ls_value *element, void *user, ls_error *err)
+static ls_status print_row(ls_string record, void *user, ls_error *err)
 {
     struct table *t = user;
     bool first = true;
 
-    split(t, data_string(element));
+    split_record(t, record);
     for (size_t i = 0; i < t->columns.n; i++) {
-        const data_feature *f = &t->row[i];
-        size_t count = 0;
+        const ls_example_entry *f = &t->row[i];
+        const size_t count = read_values(t, f);
 
-        if (f->kind != DATA_NOTHING) {
-            (void)data_feature_read(f, t->values, t->room, &count);
-        }
         for (size_t k = 0; k < t->columns.list[i].most; k++) {
             fputs(first ? "" : ",", t->csv);
             first = false;
@@ -262,7 +255,7 @@ ls_status convert_to_csv(convert_job *job, ls_error *err)
     }
     if (st == LS_OK) {
         print_names(&t);
-        st = data_each(t.records, print_row, &t, err);
+        st = convert_each_record(job, print_row, &t, err);
     }
     if (t.csv != NULL) {
         const bool bad = ferror(t.csv) != 0;
@@ -284,7 +277,7 @@ static void put_le(unsigned char *p, uint64_t x, size_t n)
     }
 }
 
-static ls_status write_values(struct table *t, const data_feature *f, size_t count,
+static ls_status write_values(struct table *t, const ls_example_entry *f, size_t count,
                               ls_error *err)
 {
     ls_status st = LS_OK;
@@ -292,11 +285,11 @@ static ls_status write_values(struct table *t, const data_feature *f, size_t cou
     for (size_t k = 0; st == LS_OK && k < count; k++) {
         unsigned char bytes[8];
 
-        if (f->kind == DATA_BYTES) {
+        if (f->kind == LS_LIST_BYTES) {
             const ls_string s = ((const ls_string *)t->values)[k];
 
             st = convert_zip_write(t->zip, s.ptr, s.len, err);
-        } else if (f->kind == DATA_INT64) {
+        } else if (f->kind == LS_LIST_INT64) {
             put_le(bytes, (uint64_t)((const int64_t *)t->values)[k], 8);
             st = convert_zip_write(t->zip, bytes, 8, err);
         } else {
@@ -310,16 +303,14 @@ static ls_status write_values(struct table *t, const data_feature *f, size_t cou
     return st;
 }
 
-static ls_status write_row(ls_value *element, void *user, ls_error *err)
+static ls_status write_row(ls_string record, void *user, ls_error *err)
 {
     struct table *t = user;
-    const data_feature *f = &t->row[t->column];
-    size_t count = 0;
+    const ls_example_entry *f = &t->row[t->column];
     ls_status st;
 
-    split(t, data_string(element));
-    (void)data_feature_read(f, t->values, t->room, &count);
-    st = write_values(t, f, count, err);
+    split_record(t, record);
+    st = write_values(t, f, read_values(t, f), err);
     return st == LS_OK ? convert_count(t->job, err) : st;
 }
 
@@ -336,12 +327,12 @@ static ls_status write_column(struct table *t, ls_error *err)
     if (c->most != 1) {
         dims[ndim++] = (int64_t)c->most;
     }
-    if (c->kind == DATA_BYTES) {
+    if (c->kind == LS_LIST_BYTES) {
         dims[ndim++] = c->most > 0 ? (int64_t)c->longest : 0;
     }
     st = convert_zip_begin(t->zip, c->name, dtypes[c->kind], dims, ndim, items[c->kind],
                            err);
-    return st == LS_OK ? data_each(t->records, write_row, t, err) : st;
+    return st == LS_OK ? convert_each_record(t->job, write_row, t, err) : st;
 }
 
 ls_status convert_to_npz(convert_job *job, ls_error *err)

@@ -172,8 +172,7 @@ ls_status plan_choose(plan *p, ls_error *err)
         return LS_OK;
     }
     d = ls_dataset_auto_shard(plan_pipeline(p), p->workers, 0, LS_SHARD_FILE);
-    st = d != NULL ? ls_dataset_status(d, err)
-                   : data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+    st = d != NULL ? ls_dataset_status(d, err) : data_no_memory(err);
     ls_dataset_release(d);
     p->used = st == LS_NOT_FOUND ? LS_SHARD_DATA : LS_SHARD_FILE;
     if (st == LS_OK) {
@@ -220,7 +219,7 @@ static ls_status see_part(plan_share *s, int replica, const ls_value *part, ls_e
     const int64_t slot = s->steps * s->plan->replicas + replica;
 
     if (t == NULL || (samples == NULL && n > 0)) {
-        return data_error(err, LS_INTERNAL, "a part of a batch is no tensor");
+        return lsi_fail(err, LS_INTERNAL, -1, "a part of a batch is no tensor");
     }
     s->empty += n == 0;
     for (int64_t i = 0; i < n; i++) {
@@ -229,7 +228,7 @@ static ls_status see_part(plan_share *s, int replica, const ls_value *part, ls_e
     if (s->steps < s->plan->shown) {
         s->samples[slot] = calloc((size_t)n + 1, sizeof **s->samples);
         if (s->samples[slot] == NULL) {
-            return data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+            return data_no_memory(err);
         }
         for (int64_t i = 0; i < n; i++) {
             s->samples[slot][i] = samples[i];
@@ -285,7 +284,7 @@ static void *work(void *arg)
     how.worker = s->worker;
     how.comm = s->comm;
     s->st = d != NULL ? ls_mirrored_create(NULL, &options, &strategy, &s->err)
-                      : data_error(&s->err, LS_RESOURCE_EXHAUSTED, "out of memory");
+                      : data_no_memory(&s->err);
     if (s->st == LS_OK) {
         s->st = ls_strategy_distribute(strategy, d, &how, &dist, &s->err);
     }
@@ -345,7 +344,7 @@ static ls_status connect(plan *p, ls_error *err)
     }
     comms = (ls_comm **)calloc((size_t)p->workers, sizeof(void *));
     if (comms == NULL) {
-        return data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+        return data_no_memory(err);
     }
     st = ls_comm_local(p->workers, NULL, comms, err);
     for (int w = 0; st == LS_OK && w < p->workers; w++) {
@@ -382,7 +381,7 @@ ls_status plan_deal(plan *p, ls_error *err)
     ls_status st;
 
     if (!prepare(p)) {
-        return data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+        return data_no_memory(err);
     }
     options.logical_cpus = p->replicas;
     options.threads = 1;
@@ -398,8 +397,8 @@ ls_status plan_deal(plan *p, ls_error *err)
 
         if (pthread_create(&s->thread, NULL, work, s) != 0) {
             ls_comm_abort(p->shares[0].comm);
-            st = data_error(err, LS_RESOURCE_EXHAUSTED,
-                            "the system gives no thread for worker %d", started);
+            st = lsi_fail(err, LS_RESOURCE_EXHAUSTED, -1,
+                          "the system gives no thread for worker %d", started);
             break;
         }
     }

@@ -8,7 +8,7 @@
 
 static const char command[] = "lockstep data inspect";
 
-enum { RECORD_FRAME = 16, TEXT_MOST = 72, SHOWN = 3, LINE = 512 };
+enum { TEXT_MOST = 72, SHOWN = 3, SHOWN_VALUES = 4, LINE = 512 };
 
 static void free_report(data_report *r)
 {
@@ -30,7 +30,7 @@ static ls_status note_size(data_report *r, size_t size, ls_error *err)
         uint64_t *sizes = realloc(r->sizes, room * sizeof *sizes);
 
         if (sizes == NULL) {
-            return data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+            return data_no_memory(err);
         }
         r->sizes = sizes;
         r->room = room;
@@ -53,7 +53,7 @@ static ls_status show(data_report *r, const char *text, ls_error *err)
         r->first[r->nfirst] = strdup(text);
     }
     if (r->first == NULL || r->first[r->nfirst] == NULL) {
-        return data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+        return data_no_memory(err);
     }
     r->nfirst++;
     return LS_OK;
@@ -109,39 +109,40 @@ static void append_bytes(struct line *l, ls_string s)
     append(l, "%s", s.len > 4 ? " ..." : "");
 }
 
-static bool append_feature(const data_feature *f, void *user)
+static void append_feature(struct line *l, const ls_example_entry *e)
 {
-    struct line *l = user;
-    union {
-        int64_t ints[4];
-        float floats[4];
-        ls_string strings[4];
-    } v;
-    size_t count = 0;
+    int64_t ints[SHOWN_VALUES] = {0};
+    float floats[SHOWN_VALUES];
+    ls_string strings[SHOWN_VALUES];
 
-    if (!data_feature_read(f, &v, 4, &count)) {
-        return false;
-    }
-    append(l, "%s%.*s", l->len > 0 ? ", " : "", (int)f->name.len, f->name.ptr);
-    for (size_t i = 0; i < count && i < 4; i++) {
+    (void)ls_example_entry_int64(e, ints, SHOWN_VALUES);
+    (void)ls_example_entry_float(e, floats, SHOWN_VALUES);
+    (void)ls_example_entry_bytes(e, strings, SHOWN_VALUES);
+    append(l, "%s%.*s", l->len > 0 ? ", " : "", (int)e->name.len, e->name.ptr);
+    for (size_t i = 0; i < e->count && i < SHOWN_VALUES; i++) {
         append(l, " ");
-        if (f->kind == DATA_INT64) {
-            append(l, "%lld", (long long)v.ints[i]);
-        } else if (f->kind == DATA_FLOAT) {
-            append(l, "%g", (double)v.floats[i]);
+        if (e->kind == LS_LIST_INT64) {
+            append(l, "%lld", (long long)ints[i]);
+        } else if (e->kind == LS_LIST_FLOAT) {
+            append(l, "%g", (double)floats[i]);
         } else {
-            append_bytes(l, v.strings[i]);
+            append_bytes(l, strings[i]);
         }
     }
-    append(l, "%s", count > 4 ? " ..." : "");
-    return true;
+    append(l, "%s", e->count > SHOWN_VALUES ? " ..." : "");
 }
 
 static ls_status show_record(data_report *r, ls_string record, ls_error *err)
 {
+    ls_example_walk walk = LS_EXAMPLE_WALK_INIT(record);
     struct line l = {.len = 0};
+    ls_example_entry e;
+    ls_status st;
 
-    if (record.len == 0 || !data_example_walk(record, append_feature, &l)) {
+    while ((st = ls_example_walk_next(&walk, &e, NULL)) == LS_OK) {
+        append_feature(&l, &e);
+    }
+    if (record.len == 0 || st != LS_OUT_OF_RANGE) {
         l.len = 0;
         append_bytes(&l, record);
     }
@@ -150,31 +151,27 @@ static ls_status show_record(data_report *r, ls_string record, ls_error *err)
 
 /* ---- the kinds of files ---- */
 
-static ls_status see_record(ls_value *element, void *user, ls_error *err)
+static ls_status see_record(ls_string record, void *user, ls_error *err)
 {
     data_report *r = user;
-    const ls_string s = data_string(element);
-    ls_status st = note_size(r, s.len, err);
+    ls_status st = note_size(r, record.len, err);
 
-    r->offset += RECORD_FRAME + (int64_t)s.len;
-    data_columns_add(&r->columns, s);
-    if (st == LS_OK && r->columns.no_memory) {
-        st = data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+    if (st == LS_OK) {
+        st = data_columns_add(&r->columns, record, err);
     }
     if (st == LS_OK && (int64_t)r->nfirst < r->shown) {
-        st = show_record(r, s, err);
+        st = show_record(r, record, err);
     }
     return st;
 }
 
-static ls_status see_line(ls_value *element, void *user, ls_error *err)
+static ls_status see_line(ls_string line, void *user, ls_error *err)
 {
     data_report *r = user;
-    const ls_string s = data_string(element);
     char text[LINE];
-    ls_status st = note_size(r, s.len, err);
+    ls_status st = note_size(r, line.len, err);
 
-    return st == LS_OK ? show(r, data_printable(s, TEXT_MOST, text, sizeof text), err)
+    return st == LS_OK ? show(r, data_printable(line, TEXT_MOST, text, sizeof text), err)
                        : st;
 }
 
@@ -254,37 +251,32 @@ static ls_status see_row(ls_value *element, void *user, ls_error *err)
     return show(r, l.text, err);
 }
 
-/* What the library reads as an end and is none: part of a header behind the last record,
- * a compressed stream that stops between two records. */
-static void check_tail(data_report *r)
+/* What is wrong with the file, if `st` says that something is. */
+static void note_damage(data_report *r, ls_status st, const ls_error *err)
 {
-    if (!r->damaged && r->file.compression != NULL && !data_file_ends(&r->file)) {
+    if (st != LS_OK && st != LS_OUT_OF_RANGE && !r->damaged) {
         r->damaged = true;
+        r->damage = *err;
         r->damage_at = r->file.format == DATA_TFRECORD ? r->offset : r->records;
-        data_error(&r->damage, LS_DATA_LOSS,
-                   "the %s stream stops before its end: the file was cut off",
-                   r->file.compression);
-    }
-    if (!r->damaged && r->file.format == DATA_TFRECORD && r->file.compression == NULL &&
-        r->offset < r->file.bytes) {
-        r->damaged = true;
-        r->damage_at = r->offset;
-        data_error(&r->damage, LS_DATA_LOSS,
-                   "%lld bytes behind the last record are no whole header of another: "
-                   "the file was cut off",
-                   (long long)(r->file.bytes - r->offset));
     }
 }
 
-static void read_all(data_report *r, ls_dataset *d, data_element_fn fn)
+static void read_records(data_report *r, data_record_fn fn)
 {
     ls_error err = LS_ERROR_INIT;
-    const ls_status st = data_each(d, fn, r, &err);
 
-    if (st != LS_OK && st != LS_OUT_OF_RANGE) {
-        r->damaged = true;
-        r->damage = err;
-        r->damage_at = r->file.format == DATA_TFRECORD ? r->offset : r->records;
+    note_damage(r, data_file_each(&r->file, true, fn, r, &r->offset, &err), &err);
+}
+
+/* Datasets end where a compressed stream does, also where that was cut off. */
+static void read_elements(data_report *r, ls_dataset *d, data_element_fn fn)
+{
+    ls_error err = LS_ERROR_INIT;
+    int64_t lines;
+
+    note_damage(r, data_each(d, fn, r, &err), &err);
+    if (!r->damaged && r->file.compression != NULL) {
+        note_damage(r, data_file_count(&r->file, true, &lines, &err), &err);
     }
 }
 
@@ -311,7 +303,7 @@ static void read_idx(data_report *r, ls_dataset *d)
         }
         r->records = r->shape.dims[0];
     }
-    read_all(r, d, see_row);
+    read_elements(r, d, see_row);
 }
 
 static void read_arrays(data_report *r, ls_dataset *d)
@@ -328,41 +320,38 @@ static void read_arrays(data_report *r, ls_dataset *d)
         return;
     }
     r->records = d != NULL && st == LS_OK ? ls_dataset_cardinality(d) : 0;
-    read_all(r, d, see_row);
+    read_elements(r, d, see_row);
 }
 
 static void read_file(data_report *r)
 {
     ls_dataset *d = NULL;
 
-    if (r->file.format == DATA_CSV) {
+    switch (r->file.format) {
+    case DATA_TFRECORD:
+        read_records(r, see_record);
+        data_columns_sort(&r->columns);
+        break;
+    case DATA_CSV:
         if (data_csv_open(&r->file, &r->csv, &r->damage)) {
             d = data_csv_dataset(&r->file, &r->csv);
-            read_all(r, d, see_fields);
+            read_elements(r, d, see_fields);
         } else {
             r->damaged = true;
         }
-        check_tail(r);
-        ls_dataset_release(d);
-        return;
-    }
-    d = data_file_dataset(&r->file);
-    switch (r->file.format) {
-    case DATA_TFRECORD:
-        read_all(r, d, see_record);
-        data_columns_sort(&r->columns);
         break;
     case DATA_NPY:
     case DATA_NPZ:
+        d = data_file_rows(&r->file);
         read_arrays(r, d);
         break;
     case DATA_IDX:
+        d = data_file_rows(&r->file);
         read_idx(r, d);
         break;
     default:
-        read_all(r, d, see_line);
+        read_records(r, see_line);
     }
-    check_tail(r);
     ls_dataset_release(d);
 }
 

@@ -64,7 +64,7 @@ ls_status convert_zip_open(const char *path, convert_zip **out, ls_error *err)
 
     if (z == NULL || (z->path = strdup(path)) == NULL) {
         free(z);
-        return data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+        return data_no_memory(err);
     }
     z->out = fopen(path, "wb");
     if (z->out == NULL) {
@@ -102,8 +102,8 @@ static ls_status end_member(convert_zip *z, ls_error *err)
         return LS_OK;
     }
     if (z->left != 0) {
-        return data_error(err, LS_INTERNAL, "array '%s' is %llu bytes short", m->name,
-                          (unsigned long long)z->left);
+        return lsi_fail(err, LS_INTERNAL, -1, "array '%s' is %llu bytes short", m->name,
+                        (unsigned long long)z->left);
     }
     put(crc, m->crc, 4);
     if (fseeko(z->out, (off_t)(m->offset + CRC_AT), SEEK_SET) != 0 ||
@@ -180,7 +180,7 @@ ls_status convert_zip_begin(convert_zip *z, const char *name, const char *dtype,
     ls_status st = LS_OK;
 
     if (list == NULL) {
-        return data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+        return data_no_memory(err);
     }
     z->list = list;
     st = end_member(z, err);
@@ -190,7 +190,7 @@ ls_status convert_zip_begin(convert_zip *z, const char *name, const char *dtype,
     m = &z->list[z->n];
     *m = (struct member){.name = malloc(room), .offset = z->at};
     if (m->name == NULL) {
-        return data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+        return data_no_memory(err);
     }
     z->n++;
     snprintf(m->name, room, "%s.npy", name);
@@ -209,8 +209,8 @@ ls_status convert_zip_write(convert_zip *z, const void *data, size_t len, ls_err
     struct member *m = &z->list[z->n - 1];
 
     if (len > z->left) {
-        return data_error(err, LS_INTERNAL, "array '%s' is longer than it was said to be",
-                          m->name);
+        return lsi_fail(err, LS_INTERNAL, -1,
+                        "array '%s' is longer than it was said to be", m->name);
     }
     m->crc = (uint32_t)crc32_z(m->crc, data, len);
     z->left -= len;

@@ -59,7 +59,7 @@ const char *convert_output_add(convert_outputs *o, const char *name, ls_error *e
         one.name = strdup(name);
     }
     if (one.name == NULL) {
-        data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
+        data_no_memory(err);
         return NULL;
     }
     one.temporary = make_beside(name);
@@ -81,8 +81,8 @@ static ls_status keep_older(convert_output *one, ls_error *err)
         return errno == ENOENT ? LS_OK : data_system_error(err, one->name);
     }
     if (S_ISDIR(info.st_mode)) {
-        return data_error(err, LS_FAILED_PRECONDITION,
-                          "%s is a folder: nothing was written", one->name);
+        return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
+                        "%s is a folder: nothing was written", one->name);
     }
     one->older = make_beside(one->name);
     if (one->older == NULL) {

@@ -1,13 +1,11 @@
 /* `lockstep data plan`: what is to be planned, from options or a file of JSON. */
 #include "cli/data/plan.h"
 
-#include <fcntl.h>
 #include <glob.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char command[] = "lockstep data plan";
 
@@ -15,9 +13,7 @@ enum {
     STEPS = 4,
     WORKERS_MOST = 256,
     REPLICAS_MOST = 256,
-    RECORD_HEADER = 12,
-    SAMPLES_MOST = 1 << 28,           /* of the steps that are shown: 2 GiB */
-    RECORD_FRAME = RECORD_HEADER + 4, /* with the checksum behind the data */
+    SAMPLES_MOST = 1 << 28, /* of the steps that are shown: 2 GiB */
 };
 
 /* The place of a sample in its file has the bits below its file's number. */
@@ -69,38 +65,6 @@ static int add_pattern(plan *p, const char *pattern)
     return ok ? CLI_OK : CLI_FAILED;
 }
 
-/* The records of a plain TFRecord file by its headers: nothing else is read. */
-static ls_status count_headers(const data_file *f, int64_t *out, ls_error *err)
-{
-    const int fd = open(f->path, O_RDONLY | O_CLOEXEC);
-    unsigned char h[RECORD_HEADER];
-    int64_t at = 0;
-    ls_status st = LS_OK;
-
-    if (fd < 0) {
-        return data_system_error(err, f->path);
-    }
-    while (at < f->bytes && pread(fd, h, sizeof h, (off_t)at) == RECORD_HEADER) {
-        uint64_t len = 0;
-
-        for (int i = 0; i < 8; i++) {
-            len |= (uint64_t)h[i] << (8 * i);
-        }
-        if (f->bytes - at < RECORD_FRAME ||
-            len > (uint64_t)(f->bytes - at - RECORD_FRAME)) {
-            st = data_error(err, LS_DATA_LOSS,
-                            "%s is damaged at offset %lld; 'lockstep data inspect' says "
-                            "more",
-                            f->path, (long long)at);
-            break;
-        }
-        at += RECORD_FRAME + (int64_t)len;
-        (*out)++;
-    }
-    close(fd);
-    return st;
-}
-
 static ls_status count_one(ls_value *element, void *user, ls_error *err)
 {
     (void)element;
@@ -115,18 +79,14 @@ static ls_status count_records(const data_file *f, int64_t *out, ls_error *err)
     ls_dataset *d = NULL;
     ls_status st;
 
-    if (f->format == DATA_TFRECORD && f->compression == NULL) {
-        return count_headers(f, out, err);
+    if (f->format != DATA_CSV || f->bytes == 0) {
+        return data_file_count(f, false, out, err);
     }
-    if (f->format == DATA_CSV && f->bytes > 0) {
-        if (!data_csv_open(f, &csv, err)) {
-            return err->code;
-        }
-        d = data_csv_dataset(f, &csv);
-        data_csv_close(&csv);
-    } else {
-        d = data_file_dataset(f);
+    if (!data_csv_open(f, &csv, err)) {
+        return err->code;
     }
+    d = data_csv_dataset(f, &csv);
+    data_csv_close(&csv);
     st = data_each(d, count_one, out, err);
     ls_dataset_release(d);
     return st;
@@ -159,16 +119,16 @@ static int look_at_files(plan *p, bool kind_given)
             p->format == DATA_CSV) {
             st = count_records(&f, &p->files[i].records, &err);
         } else {
-            st = data_error(&err, LS_INVALID_ARGUMENT,
-                            "%s is %s: a plan is for TFRecord, text and CSV files; make "
-                            "TFRecord of it with 'lockstep data convert'",
-                            f.path, data_format_name(f.format));
+            st = lsi_fail(&err, LS_INVALID_ARGUMENT, -1,
+                          "%s is %s: a plan is for TFRecord, text and CSV files; make "
+                          "TFRecord of it with 'lockstep data convert'",
+                          f.path, data_format_name(f.format));
         }
         data_file_close(&f);
         if (st == LS_OK && p->files[i].records > RECORDS_MOST) {
-            st = data_error(&err, LS_INVALID_ARGUMENT,
-                            "%lld records in one file: a plan counts up to %lld",
-                            (long long)p->files[i].records, (long long)RECORDS_MOST);
+            st = lsi_fail(&err, LS_INVALID_ARGUMENT, -1,
+                          "%lld records in one file: a plan counts up to %lld",
+                          (long long)p->files[i].records, (long long)RECORDS_MOST);
         }
         if (st != LS_OK) {
             return data_failed(command, p->files[i].name, &err);

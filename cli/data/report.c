@@ -36,7 +36,7 @@ static json_t *features_json(const data_columns *c)
                                 "records", (json_int_t)k->records, "min_values",
                                 (json_int_t)k->least, "max_values", (json_int_t)k->most);
 
-        if (row != NULL && k->kind == DATA_BYTES && k->most > 0) {
+        if (row != NULL && k->kind == LS_LIST_BYTES && k->most > 0) {
             json_object_set_new(row, "min_bytes", json_integer((json_int_t)k->shortest));
             json_object_set_new(row, "max_bytes", json_integer((json_int_t)k->longest));
         }
@@ -133,9 +133,9 @@ static void print_columns(const data_columns *c)
         } else {
             snprintf(values, sizeof values, "%zu to %zu", k->least, k->most);
         }
-        if (k->kind == DATA_BYTES && k->most > 0 && k->shortest == k->longest) {
+        if (k->kind == LS_LIST_BYTES && k->most > 0 && k->shortest == k->longest) {
             snprintf(sizes, sizeof sizes, ", of %zu bytes", k->longest);
-        } else if (k->kind == DATA_BYTES && k->most > 0) {
+        } else if (k->kind == LS_LIST_BYTES && k->most > 0) {
             snprintf(sizes, sizeof sizes, ", of %zu to %zu bytes", k->shortest,
                      k->longest);
         }

@@ -8,7 +8,8 @@
 typedef struct data_report {
     data_file file;
     int64_t shown; /* first elements wanted */
-    int64_t records, data_bytes, offset;
+    int64_t records, data_bytes;
+    int64_t offset; /* TFRecord: of the last record, or of the damaged one */
     uint64_t *sizes;
     size_t nsizes, room;
     data_columns columns; /* TFRecord */

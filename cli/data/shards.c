@@ -31,10 +31,10 @@ static ls_status shard_name(const convert_job *job, int64_t shard, char *buf, si
     }
     return len > 0 && (size_t)len < size
                ? LS_OK
-               : data_error(err, LS_INVALID_ARGUMENT,
-                            "TO has %zu bytes, and the names of files would be longer "
-                            "than a path may be",
-                            n);
+               : lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                          "TO has %zu bytes, and the names of files would be longer "
+                          "than a path may be",
+                          n);
 }
 
 static ls_status close_shard(struct shards *s, ls_error *err)
@@ -78,25 +78,35 @@ static int64_t shard_end(const struct shards *s)
     return k * each + (k < more ? k : more);
 }
 
-static ls_status put(ls_value *element, void *user, ls_error *err)
+/* The shard that the next record belongs to is open then. */
+static ls_status begin_record(struct shards *s, ls_error *err)
+{
+    return s->written++ == shard_end(s) ? open_shard(s, err) : LS_OK;
+}
+
+static ls_status write_record(ls_string record, void *user, ls_error *err)
 {
     struct shards *s = user;
-    const ls_string record = data_string(element);
-    ls_status st = LS_OK;
+    ls_status st = begin_record(s, err);
 
-    if (s->written == shard_end(s)) {
-        st = open_shard(s, err);
-    }
-    if (st == LS_OK && s->source.fill == NULL) {
+    if (st == LS_OK) {
         st = ls_record_writer_write(s->writer, record.ptr, record.len, err);
-    } else if (st == LS_OK) {
+    }
+    return st == LS_OK ? convert_count(s->job, err) : st;
+}
+
+static ls_status write_element(ls_value *element, void *user, ls_error *err)
+{
+    struct shards *s = user;
+    ls_status st = begin_record(s, err);
+
+    if (st == LS_OK) {
         ls_example_clear(s->example);
         st = s->source.fill(&s->source, element, s->example, err);
-        if (st == LS_OK) {
-            st = ls_record_writer_write_example(s->writer, s->example, err);
-        }
     }
-    s->written++;
+    if (st == LS_OK) {
+        st = ls_record_writer_write_example(s->writer, s->example, err);
+    }
     return st == LS_OK ? convert_count(s->job, err) : st;
 }
 
@@ -106,9 +116,9 @@ ls_status convert_to_shards(convert_job *job, ls_error *err)
     ls_status st = convert_source_open(job, &s.source, err);
 
     if (st == LS_OK && s.source.total < job->shards) {
-        st = data_error(err, LS_INVALID_ARGUMENT,
-                        "%lld records do not fill %lld shards: ask for fewer",
-                        (long long)s.source.total, (long long)job->shards);
+        st = lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                      "%lld records do not fill %lld shards: ask for fewer",
+                      (long long)s.source.total, (long long)job->shards);
     }
     job->records = job->total = s.source.total;
     if (st == LS_OK) {
@@ -118,7 +128,9 @@ ls_status convert_to_shards(convert_job *job, ls_error *err)
         st = open_shard(&s, err);
     }
     if (st == LS_OK) {
-        st = data_each(s.source.dataset, put, &s, err);
+        st = s.source.dataset == NULL
+                 ? convert_each_record(job, write_record, &s, err)
+                 : data_each(s.source.dataset, write_element, &s, err);
     }
     if (st == LS_OK) {
         st = close_shard(&s, err);

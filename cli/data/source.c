@@ -4,11 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static ls_status no_memory(ls_error *err)
-{
-    return data_error(err, LS_RESOURCE_EXHAUSTED, "out of memory");
-}
-
 static void *scratch(convert_source *s, size_t bytes)
 {
     if (bytes > s->room) {
@@ -107,7 +102,7 @@ static ls_status add_numbers(convert_source *s, ls_example *e, const char *name,
     void *values = scratch(s, n * sizeof(int64_t));
 
     if (values == NULL || data == NULL) {
-        return no_memory(err);
+        return data_no_memory(err);
     }
     if (dtype == LS_F32 || dtype == LS_F64 || dtype == LS_F16) {
         (void)as_floats(t, values);
@@ -115,9 +110,9 @@ static ls_status add_numbers(convert_source *s, ls_example *e, const char *name,
     }
     for (size_t i = 0; i < n; i++) {
         if (!int_at(data, dtype, i, (int64_t *)values + i)) {
-            return data_error(err, LS_INVALID_ARGUMENT,
-                              "'%s' has %s that do not fit in the int64 of an Example",
-                              name, ls_dtype_name(dtype));
+            return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                            "'%s' has %s that do not fit in the int64 of an Example",
+                            name, ls_dtype_name(dtype));
         }
     }
     return ls_example_add_int64(e, name, values, n, err);
@@ -128,7 +123,7 @@ static ls_status add_tensor(convert_source *s, ls_example *e, const char *name,
                             ls_tensor *t, ls_error *err)
 {
     if (t == NULL) {
-        return data_error(err, LS_INVALID_ARGUMENT, "'%s' is no array", name);
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "'%s' is no array", name);
     }
     if (ls_tensor_dtype(t) == LS_STRING) {
         return ls_example_add_bytes(e, name, ls_tensor_data(t),
@@ -202,9 +197,9 @@ static ls_status fill_fields(convert_source *s, ls_value *element, ls_example *e
         if (field.len == 0) {
             continue; // nothing there: the Example has no such feature
         }
-        if (s->kinds[i] == DATA_INT64 && data_is_int(field, &whole)) {
+        if (s->kinds[i] == LS_LIST_INT64 && data_is_int(field, &whole)) {
             st = ls_example_add_int64(e, name, &whole, 1, err);
-        } else if (s->kinds[i] == DATA_FLOAT && data_is_number(field, &number)) {
+        } else if (s->kinds[i] == LS_LIST_FLOAT && data_is_number(field, &number)) {
             st = ls_example_add_float(e, name, &number, 1, err);
         } else {
             st = ls_example_add_bytes(e, name, &field, 1, err);
@@ -223,13 +218,13 @@ static ls_status see_fields(ls_value *element, void *user, ls_error *err)
         int64_t whole = 0;
         float number = 0;
 
-        if (field.len == 0 || s->kinds[i] == DATA_BYTES) {
+        if (field.len == 0 || s->kinds[i] == LS_LIST_BYTES) {
             continue;
         }
         if (!data_is_number(field, &number)) {
-            s->kinds[i] = DATA_BYTES;
-        } else if (s->kinds[i] != DATA_FLOAT) {
-            s->kinds[i] = data_is_int(field, &whole) ? DATA_INT64 : DATA_FLOAT;
+            s->kinds[i] = LS_LIST_BYTES;
+        } else if (s->kinds[i] != LS_LIST_FLOAT) {
+            s->kinds[i] = data_is_int(field, &whole) ? LS_LIST_INT64 : LS_LIST_FLOAT;
         }
     }
     s->total++;
@@ -241,9 +236,9 @@ static ls_status check_names(const data_file *f, const data_csv *a, ls_error *er
     for (size_t i = 0; i < a->n; i++) {
         for (size_t k = 0; k < i; k++) {
             if (strcmp(a->names[i], a->names[k]) == 0) {
-                return data_error(err, LS_INVALID_ARGUMENT,
-                                  "%s has two columns called '%s': rename one of them",
-                                  f->path, a->names[i]);
+                return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                                "%s has two columns called '%s': rename one of them",
+                                f->path, a->names[i]);
             }
         }
     }
@@ -275,8 +270,8 @@ static ls_status add_csv(const convert_job *job, size_t i, convert_source *s,
         s->csv = csv;
         st = check_names(f, &s->csv, err);
     } else if (!same_names(&s->csv, &csv)) {
-        st = data_error(err, LS_INVALID_ARGUMENT, "%s and %s have different columns",
-                        job->from[0].path, f->path);
+        st = lsi_fail(err, LS_INVALID_ARGUMENT, -1, "%s and %s have different columns",
+                      job->from[0].path, f->path);
     }
     if (st == LS_OK) {
         d = data_csv_dataset(f, &csv);
@@ -300,7 +295,7 @@ static ls_status open_csv(const convert_job *job, convert_source *s, ls_error *e
     }
     s->kinds = calloc(s->csv.n, sizeof *s->kinds);
     if (s->kinds == NULL) {
-        return no_memory(err);
+        return data_no_memory(err);
     }
     s->fill = fill_fields;
     return data_each(s->dataset, see_fields, s, err);
@@ -308,14 +303,16 @@ static ls_status open_csv(const convert_job *job, convert_source *s, ls_error *e
 
 /* ---- the rest ---- */
 
-ls_dataset *convert_records(const convert_job *job)
+ls_status convert_each_record(const convert_job *job, data_record_fn fn, void *user,
+                              ls_error *err)
 {
-    ls_dataset *d = data_file_dataset(&job->from[0]);
+    int64_t offset;
+    ls_status st = LS_OK;
 
-    for (size_t i = 1; i < job->nfrom; i++) {
-        d = ls_dataset_concatenate(d, data_file_dataset(&job->from[i]));
+    for (size_t i = 0; st == LS_OK && i < job->nfrom; i++) {
+        st = data_file_each(&job->from[i], false, fn, user, &offset, err);
     }
-    return d;
+    return st;
 }
 
 static ls_status open_images(const convert_job *job, convert_source *s, ls_error *err)
@@ -337,26 +334,33 @@ static ls_status open_images(const convert_job *job, convert_source *s, ls_error
         ls_dataset *both[2] = {s->dataset, ls_dataset_idx(job->labels.path)};
         const int64_t labels = both[1] != NULL ? ls_dataset_cardinality(both[1]) : 0;
         ls_status bad =
-            both[1] != NULL ? ls_dataset_status(both[1], err) : no_memory(err);
+            both[1] != NULL ? ls_dataset_status(both[1], err) : data_no_memory(err);
 
         s->labelled = true;
         s->dataset = ls_dataset_zip(both, 2);
         if (bad == LS_OK && labels != s->total) {
-            bad = data_error(err, LS_INVALID_ARGUMENT,
-                             "there are %lld images and %lld labels in %s: one of the "
-                             "files belongs to another set",
-                             (long long)s->total, (long long)labels, job->labels.path);
+            bad = lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                           "there are %lld images and %lld labels in %s: one of the "
+                           "files belongs to another set",
+                           (long long)s->total, (long long)labels, job->labels.path);
         }
         st = bad;
     }
     return st;
 }
 
-static ls_status count_record(ls_value *element, void *user, ls_error *err)
+static ls_status count_records(const convert_job *job, int64_t *total, ls_error *err)
 {
-    (void)element;
-    ((convert_source *)user)->total++;
-    return convert_stopped(err);
+    ls_status st = LS_OK;
+
+    for (size_t i = 0; st == LS_OK && i < job->nfrom; i++) {
+        int64_t n = 0;
+
+        st = data_file_count(&job->from[i], false, &n, err);
+        *total += n;
+        st = st == LS_OK ? convert_stopped(err) : st;
+    }
+    return st;
 }
 
 ls_status convert_source_open(const convert_job *job, convert_source *out, ls_error *err)
@@ -368,12 +372,16 @@ ls_status convert_source_open(const convert_job *job, convert_source *out, ls_er
     if (format == DATA_CSV) {
         return open_csv(job, out, err);
     }
-    out->dataset = convert_records(job);
-    if (out->dataset == NULL) {
-        return no_memory(err);
-    }
     if (format == DATA_TFRECORD) {
-        return data_each(out->dataset, count_record, out, err);
+        return count_records(job, &out->total, err);
+    }
+    out->dataset = data_file_rows(&job->from[0]);
+    for (size_t i = 1; i < job->nfrom; i++) {
+        out->dataset =
+            ls_dataset_concatenate(out->dataset, data_file_rows(&job->from[i]));
+    }
+    if (out->dataset == NULL) {
+        return data_no_memory(err);
     }
     st = ls_dataset_status(out->dataset, err);
     out->total = ls_dataset_cardinality(out->dataset);
