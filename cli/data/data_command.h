@@ -82,7 +82,7 @@ typedef ls_status (*data_record_fn)(ls_string record, void *user, ls_error *err)
 ls_status data_file_each(const data_file *f, bool whole, data_record_fn fn, void *user,
                          int64_t *offset, ls_error *err);
 
-/* Counts them; data of records are not checked. */
+/* Counts them; in a TFRecord file that is not compressed by the headers alone. */
 ls_status data_file_count(const data_file *f, bool whole, int64_t *out, ls_error *err);
 
 /* "TFRecord", "CSV" */
@@ -138,17 +138,4 @@ typedef struct data_columns {
 ls_status data_columns_add(data_columns *c, ls_string record, ls_error *err);
 void data_columns_sort(data_columns *c);
 void data_columns_free(data_columns *c);
-
-/* ---- arrays (data_npy.c) ---- */
-
-typedef struct data_array {
-    char *name;     /* "" for an npy file */
-    char dtype[32]; /* as the file says it: "<f4" */
-    char shape[160];
-    bool fortran;
-} data_array;
-
-/* The arrays of an npy or npz file by their headers; *out is for data_arrays_free(). */
-bool data_arrays(const data_file *f, data_array **out, size_t *n, ls_error *err);
-void data_arrays_free(data_array *arrays, size_t n); /* NULL is allowed */
 #endif

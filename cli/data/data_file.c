@@ -208,14 +208,16 @@ ls_status data_file_each(const data_file *f, bool whole, data_record_fn fn, void
 
 ls_status data_file_count(const data_file *f, bool whole, int64_t *out, ls_error *err)
 {
-    // Only headers of a plain TFRecord file are read: no more than a page for each.
+    // Of a plain TFRecord file only the headers are read: no more than a page for each.
     const bool headers = f->format == DATA_TFRECORD && f->compression == NULL;
     ls_record_reader *r = NULL;
+    ls_string record;
     ls_status st = open_reader(f, whole, headers ? PAGE : 0, &r, err);
 
     *out = 0;
     while (st == LS_OK) {
-        st = ls_record_reader_skip(r, err);
+        st = headers ? ls_record_reader_skip(r, err)
+                     : ls_record_reader_next(r, &record, err);
         *out += st == LS_OK;
     }
     ls_record_reader_close(r);

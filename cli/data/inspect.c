@@ -17,7 +17,7 @@ static void free_report(data_report *r)
     }
     free((void *)r->first);
     free(r->sizes);
-    data_arrays_free(r->arrays, r->narrays);
+    ls_array_headers_release(r->arrays, r->narrays);
     data_columns_free(&r->columns);
     data_csv_close(&r->csv);
     data_file_close(&r->file);
@@ -308,9 +308,10 @@ static void read_idx(data_report *r, ls_dataset *d)
 
 static void read_arrays(data_report *r, ls_dataset *d)
 {
-    ls_status st = LS_OK;
+    ls_status st;
 
-    if (!data_arrays(&r->file, &r->arrays, &r->narrays, &r->damage)) {
+    st = ls_array_headers(r->file.path, &r->arrays, &r->narrays, &r->damage);
+    if (st != LS_OK) {
         r->damaged = true;
         return;
     }

@@ -50,12 +50,12 @@ static json_t *arrays_json(const data_report *r)
     json_t *list = json_array();
 
     for (size_t i = 0; i < r->narrays; i++) {
-        const data_array *a = &r->arrays[i];
+        const ls_array_header *a = &r->arrays[i];
 
         json_array_append_new(
             list, json_pack("{so, so, so, sb}", "name", cli_json_text(a->name), "dtype",
                             cli_json_text(a->dtype), "shape", cli_json_text(a->shape),
-                            "fortran_order", (int)a->fortran));
+                            "fortran_order", (int)a->fortran_order));
     }
     return list;
 }
@@ -153,13 +153,13 @@ static void print_arrays(const data_report *r)
 {
     if (r->file.format == DATA_NPY && r->narrays > 0) {
         printf("  dtype         %s\n  shape         %s%s\n", r->arrays[0].dtype,
-               r->arrays[0].shape, r->arrays[0].fortran ? ", Fortran order" : "");
+               r->arrays[0].shape, r->arrays[0].fortran_order ? ", Fortran order" : "");
         return;
     }
     printf("\narrays                 dtype  shape\n");
     for (size_t i = 0; i < r->narrays; i++) {
         printf("  %-20s %-6s %s%s\n", r->arrays[i].name, r->arrays[i].dtype,
-               r->arrays[i].shape, r->arrays[i].fortran ? ", Fortran order" : "");
+               r->arrays[i].shape, r->arrays[i].fortran_order ? ", Fortran order" : "");
     }
     if (r->records < 0) {
         printf("  they are no table: %s\n", r->damage.message);

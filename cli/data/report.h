@@ -14,7 +14,7 @@ typedef struct data_report {
     size_t nsizes, room;
     data_columns columns; /* TFRecord */
     data_csv csv;
-    data_array *arrays;
+    ls_array_header *arrays;
     size_t narrays;
     ls_shape shape; /* IDX, with the rows */
     ls_dtype dtype;

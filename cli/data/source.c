@@ -349,18 +349,11 @@ static ls_status open_images(const convert_job *job, convert_source *s, ls_error
     return st;
 }
 
-static ls_status count_records(const convert_job *job, int64_t *total, ls_error *err)
+static ls_status count_record(ls_string record, void *user, ls_error *err)
 {
-    ls_status st = LS_OK;
-
-    for (size_t i = 0; st == LS_OK && i < job->nfrom; i++) {
-        int64_t n = 0;
-
-        st = data_file_count(&job->from[i], false, &n, err);
-        *total += n;
-        st = st == LS_OK ? convert_stopped(err) : st;
-    }
-    return st;
+    (void)record;
+    ++*(int64_t *)user;
+    return convert_stopped(err);
 }
 
 ls_status convert_source_open(const convert_job *job, convert_source *out, ls_error *err)
@@ -373,7 +366,7 @@ ls_status convert_source_open(const convert_job *job, convert_source *out, ls_er
         return open_csv(job, out, err);
     }
     if (format == DATA_TFRECORD) {
-        return count_records(job, &out->total, err);
+        return convert_each_record(job, count_record, &out->total, err);
     }
     out->dataset = data_file_rows(&job->from[0]);
     for (size_t i = 1; i < job->nfrom; i++) {

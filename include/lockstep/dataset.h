@@ -175,6 +175,22 @@ LS_API ls_dataset *ls_dataset_idx(const char *name);
 /* Rows of the dict of arrays that NumPy's archive is; it is read now, as a whole. */
 LS_API ls_dataset *ls_dataset_npz(const char *name);
 
+/* An array in a file of NumPy's, as its header describes it. */
+typedef struct ls_array_header {
+    char *name; /* in an .npz file, without ".npy"; "" in an .npy file */
+    char
+        dtype[64]; /* "<f4"; "a record" for one of several fields; "no array" for a member
+                       of an .npz file that is none */
+    char shape[160]; /* "(2, 3)" */
+    bool fortran_order;
+} ls_array_header;
+
+/* The headers of all arrays of an .npy or .npz file, also of those that no dataset can read;
+ * the elements are not read. Release them with ls_array_headers_release(). */
+LS_API LS_MUST_USE ls_status ls_array_headers(const char *name, ls_array_header **out,
+                                              size_t *n, ls_error *err);
+LS_API void ls_array_headers_release(ls_array_header *headers, size_t n);
+
 /* A source of the user's: one state an iterator; LS_OUT_OF_RANGE from `next`: the end. */
 typedef struct ls_source {
     size_t struct_size;

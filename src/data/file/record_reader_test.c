@@ -189,6 +189,27 @@ LST_TEST(a_file_cut_off_between_records_ends_or_is_damaged_as_asked_for)
     lst_leave(&at);
 }
 
+LST_TEST(bytes_behind_a_compressed_stream_do_not_cut_it_off)
+{
+    ls_error err = LS_ERROR_INIT;
+    ls_record_reader *r;
+    lsi_file *file = NULL;
+    lst_folder at;
+
+    lst_enter(&at);
+    const char *a = lst_path(&at, "a");
+    write_words(a, "GZIP");
+    LST_OK(lsi_file_open(a, LSI_FILE_APPEND, &file, &err));
+    LST_OK(lsi_file_write(file, "alien", 5, &err));
+    lsi_file_close(file);
+    r = open_reader(a, "GZIP", true);
+    LST_CHECK(next_is(r, words[0], 0) && next_is(r, words[1], 19));
+    LST_OK(ls_record_reader_skip(r, &err));
+    LST_CHECK(ls_record_reader_skip(r, &err) == LS_OUT_OF_RANGE);
+    ls_record_reader_close(r);
+    lst_leave(&at);
+}
+
 LST_TEST(what_cannot_be_opened_is_told)
 {
     ls_record_reader_options o = LS_RECORD_READER_OPTIONS_INIT;
@@ -258,6 +279,7 @@ LST_MAIN(LST_CASE(records_come_with_their_offsets_however_the_file_is_compressed
          LST_CASE(skipping_and_reading_may_alternate), LST_CASE(lines_are_records_too),
          LST_CASE(damage_is_named_with_its_offset_and_stays),
          LST_CASE(a_file_cut_off_between_records_ends_or_is_damaged_as_asked_for),
+         LST_CASE(bytes_behind_a_compressed_stream_do_not_cut_it_off),
          LST_CASE(what_cannot_be_opened_is_told),
          LST_CASE(the_first_bytes_tell_a_file_of_records),
          LST_CASE(every_allocation_of_a_reader_may_fail))

@@ -17,6 +17,7 @@ enum {
 struct lsi_inflater {
     bool gzip;
     bool begun;   // inside of a member
+    bool alien;   // which does not begin like one
     bool dry;     // the file has no more bytes
     bool damaged; // the next bytes do not decompress
     int code;     // what the library said to them
@@ -60,6 +61,7 @@ static void begin_member(struct lsi_inflater *z)
     z->state.avail_in = avail;
     z->out = 0;
     z->begun = true;
+    z->alien = z->gzip && avail >= 2 && (next[0] != 0x1F || next[1] != 0x8B);
 }
 
 /*
@@ -345,7 +347,9 @@ const char *lsi_stream_cut_off(const lsi_stream *s)
 {
     const struct lsi_inflater *z = s->inflater;
 
-    return z == NULL || !z->begun || !z->dry ? NULL : z->gzip ? "GZIP" : "ZLIB";
+    return z == NULL || !z->begun || z->alien || !z->dry ? NULL
+           : z->gzip                                     ? "GZIP"
+                                                         : "ZLIB";
 }
 
 ls_status lsi_inflate_exactly(const uint8_t *in, size_t in_len, void *to, size_t len,
