@@ -1,3 +1,4 @@
+/* The command line: options, words, help, and what is said of mistakes. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -6,7 +7,7 @@
 
 enum { MAX_WORD = 32, MAX_OPTIONS = 16 };
 
-static int least(int a, int b)
+static int smaller(int a, int b)
 {
     return a < b ? a : b;
 }
@@ -32,10 +33,10 @@ static int distance(const char *a, const char *b)
 
         row[0] = (int)i;
         for (size_t j = 1; j <= m; j++) {
-            row[j] =
-                least(least(row[j - 1], up[j]) + 1, up[j - 1] + (a[i - 1] != b[j - 1]));
+            row[j] = smaller(smaller(row[j - 1], up[j]) + 1,
+                             up[j - 1] + (a[i - 1] != b[j - 1]));
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-                row[j] = least(row[j], upper[j - 2] + 1);
+                row[j] = smaller(row[j], upper[j - 2] + 1);
             }
         }
     }
@@ -76,9 +77,17 @@ int cli_unknown(const char *command, const char *what, const char *word,
     return CLI_USAGE;
 }
 
+int cli_misuse(const char *command, const char *what)
+{
+    fprintf(stderr, "%s: %s\nTry '%s --help'.\n", command, what, command);
+    return CLI_USAGE;
+}
+
 static void print_help(const cli_usage *usage)
 {
-    printf("usage: %s [options]\n\n%s\noptions:\n", usage->command, usage->text);
+    printf("usage: %s%s%s [options]\n\n%s\noptions:\n", usage->command,
+           usage->words != NULL ? " " : "", usage->words != NULL ? usage->words : "",
+           usage->text);
     for (size_t i = 0; i < usage->count; i++) {
         const cli_option *o = &usage->options[i];
         char left[MAX_WORD];
@@ -97,10 +106,29 @@ static bool complain(const cli_usage *usage, const cli_option *o, const char *va
     return false;
 }
 
-static bool store(const cli_usage *usage, const cli_option *o, const char *value)
+static bool store_whole(const cli_usage *usage, const cli_option *o, const char *value)
+{
+    cli_whole *out = o->out;
+    char *end = NULL;
+    const long long n = strtoll(value, &end, 10);
+    char wanted[96];
+
+    if (end == value || *end != '\0' || n < out->least || n > out->most) {
+        snprintf(wanted, sizeof wanted, "a whole number from %lld to %lld",
+                 (long long)out->least, (long long)out->most);
+        return complain(usage, o, value, wanted);
+    }
+    out->value = n;
+    return true;
+}
+
+static bool store_value(const cli_usage *usage, const cli_option *o, const char *value)
 {
     char *end = NULL;
 
+    if (o->kind == CLI_WHOLE) {
+        return store_whole(usage, o, value);
+    }
     if (o->kind == CLI_TEXT) {
         *(const char **)o->out = value;
     } else if (o->kind == CLI_COUNT) {
@@ -124,7 +152,7 @@ static bool store(const cli_usage *usage, const cli_option *o, const char *value
 }
 
 /* The option that `arg` names, with or without "=value". */
-static const cli_option *find(const cli_usage *usage, const char *arg)
+static const cli_option *find_option(const cli_usage *usage, const char *arg)
 {
     const size_t len = strcspn(arg, "=");
 
@@ -150,10 +178,10 @@ static int unknown_option(const cli_usage *usage, const char *arg)
 }
 
 /* Takes the option at argv[*at] and its value, if it has one. */
-static bool take(const cli_usage *usage, int argc, char **argv, int *at)
+static bool take_option(const cli_usage *usage, int argc, char **argv, int *at)
 {
     const char *arg = argv[*at], *value = strchr(arg, '=');
-    const cli_option *o = find(usage, arg);
+    const cli_option *o = find_option(usage, arg);
 
     if (o == NULL) {
         unknown_option(usage, arg);
@@ -167,18 +195,20 @@ static bool take(const cli_usage *usage, int argc, char **argv, int *at)
         return true;
     }
     if (value != NULL) {
-        return store(usage, o, value + 1);
+        return store_value(usage, o, value + 1);
     }
     if (*at + 1 >= argc) {
         fprintf(stderr, "%s: option '%s' wants a value: %s %s\nTry '%s --help'.\n",
                 usage->command, o->name, o->name, o->value, usage->command);
         return false;
     }
-    return store(usage, o, argv[++*at]);
+    return store_value(usage, o, argv[++*at]);
 }
 
 bool cli_parse(const cli_usage *usage, int argc, char **argv, int *status)
 {
+    int words = 0;
+
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             print_help(usage);
@@ -187,10 +217,15 @@ bool cli_parse(const cli_usage *usage, int argc, char **argv, int *status)
         }
     }
     for (int i = 1; i < argc; i++) {
-        if (!take(usage, argc, argv, &i)) {
+        if (usage->words != NULL && (argv[i][0] != '-' || argv[i][1] == '\0')) {
+            argv[++words] = argv[i];
+        } else if (!take_option(usage, argc, argv, &i)) {
             *status = CLI_USAGE;
             return false;
         }
+    }
+    if (usage->words != NULL) {
+        argv[words + 1] = NULL;
     }
     return true;
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Exit statuses: done; it did not work; the command line makes no sense. */
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
@@ -20,7 +21,13 @@ typedef enum cli_kind {
     CLI_COUNT,   /* int, at least 1 */
     CLI_SECONDS, /* double, above 0 */
     CLI_NUMBER,  /* the same */
+    CLI_WHOLE,   /* cli_whole */
 } cli_kind;
+
+/* A whole number from `least` to `most`; `value` is the default before. */
+typedef struct cli_whole {
+    int64_t value, least, most;
+} cli_whole;
 
 typedef struct cli_option {
     const char *name;  /* "--threads" */
@@ -36,11 +43,14 @@ typedef struct cli_usage {
     const char *text;    /* what it does, whole lines */
     const cli_option *options;
     size_t count;
+    const char
+        *words; /* "FILE", for the help: arguments that are no options; NULL: none */
 } cli_usage;
 
 /*
- * Fills the options from argv[1..]. True: go on. False: *status is the exit status, and
- * what there is to say (the help, or what is wrong and the nearest right thing) was said.
+ * Fills the options from argv[1..]. True: go on; the words are argv[1], argv[2] ... up to
+ * a NULL. False: *status is the exit status, and what there is to say (the help, or what is
+ * wrong and the nearest right thing) was printed.
  */
 bool cli_parse(const cli_usage *usage, int argc, char **argv, int *status);
 
@@ -51,6 +61,9 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
  */
 int cli_unknown(const char *command, const char *what, const char *word,
                 const char *const *names, size_t count);
+
+/* "COMMAND: WHAT" and where the help is on stderr; returns CLI_USAGE. */
+int cli_misuse(const char *command, const char *what);
 
 /* The name of a file, or another text that may hold any bytes, as a string of JSON: bytes
  * that are no UTF-8 stand there as \xNN. NULL: no memory. */

@@ -283,7 +283,10 @@ int cli_info(int argc, char **argv)
         "logical devices and their instruction set, optional modules (with what to\n"
         "install for those that are missing), and every setting with where it came "
         "from.\n",
-        options, sizeof options / sizeof *options};
+        options,
+        sizeof options / sizeof *options,
+        NULL,
+    };
     ls_machine machine = LS_MACHINE_INIT;
     ls_error err = LS_ERROR_INIT;
     int status = CLI_OK;

@@ -173,7 +173,7 @@ static int run_op_or_step(int argc, char **argv, bool op)
     };
     const size_t all = sizeof options / sizeof *options;
     const cli_usage usage = {op ? "lockstep bench op" : "lockstep bench step",
-                             op ? op_text : step_text, options, op ? all - 1 : all};
+                             op ? op_text : step_text, options, op ? all - 1 : all, NULL};
     int status = CLI_OK;
 
     if (!cli_parse(&usage, argc, argv, &status)) {
@@ -202,7 +202,7 @@ static int run_collective(int argc, char **argv)
         {"--seconds", "S", CLI_SECONDS, &o.seconds, "length of a window, of nine each"},
     };
     const cli_usage usage = {"lockstep bench collective", collective_text, options,
-                             sizeof options / sizeof *options};
+                             sizeof options / sizeof *options, NULL};
     int status = CLI_OK;
 
     return cli_parse(&usage, argc, argv, &status) ? bench_collective(&o) : status;
@@ -227,7 +227,7 @@ static int run_input(int argc, char **argv)
         {"--seconds", "S", CLI_SECONDS, &o.seconds, "length of a window, of nine each"},
     };
     const cli_usage usage = {"lockstep bench input", input_text, options,
-                             sizeof options / sizeof *options};
+                             sizeof options / sizeof *options, NULL};
     int status = CLI_OK;
 
     return cli_parse(&usage, argc, argv, &status) ? bench_input(&o) : status;
@@ -251,7 +251,7 @@ static int run_growth(int argc, char **argv)
          "the largest exponent of every line (default: its own)"},
     };
     const cli_usage usage = {"lockstep bench growth", growth_text, options,
-                             sizeof options / sizeof *options};
+                             sizeof options / sizeof *options, NULL};
     int status = CLI_OK;
 
     return cli_parse(&usage, argc, argv, &status) ? bench_growth(&o) : status;

@@ -65,12 +65,6 @@ static bool ends_with(const char *s, const char *end)
     return n > m && strcmp(s + n - m, end) == 0;
 }
 
-static int misuse(const char *what)
-{
-    fprintf(stderr, "%s: %s\nTry '%s --help'.\n", command, what, command);
-    return CLI_USAGE;
-}
-
 /* What the options say of one another. CLI_OK: go on. */
 static int check_job(const convert_job *job, bool table)
 {
@@ -103,18 +97,19 @@ static int check_job(const convert_job *job, bool table)
         return CLI_FAILED;
     }
     if (job->labels.path != NULL && format != DATA_IDX) {
-        return misuse("'--labels' goes with images of an IDX file");
+        return cli_misuse(command, "'--labels' goes with images of an IDX file");
     }
     if (job->key != NULL && (format == DATA_CSV || format == DATA_NPZ || table)) {
-        return misuse("'--key' goes with npy and IDX files: others have names already");
+        return cli_misuse(
+            command, "'--key' goes with npy and IDX files: others have names already");
     }
     if (table && (job->shards > 0 || job->compression != NULL)) {
-        return misuse("'--shards' and '--compression' go with TFRecord");
+        return cli_misuse(command, "'--shards' and '--compression' go with TFRecord");
     }
     return CLI_OK;
 }
 
-static int run(convert_job *job, bool table)
+static int run_job(convert_job *job, bool table)
 {
     ls_error err = LS_ERROR_INIT;
     ls_status st;
@@ -144,8 +139,7 @@ static int run(convert_job *job, bool table)
     return CLI_OK;
 }
 
-static bool open_files(convert_job *job, const char *const *words, size_t n,
-                       const char *labels)
+static bool open_files(convert_job *job, char **words, size_t n, const char *labels)
 {
     ls_error err = LS_ERROR_INIT;
 
@@ -170,24 +164,23 @@ static bool open_files(convert_job *job, const char *const *words, size_t n,
     return true;
 }
 
-static int convert(convert_job *job, const char *const *words, size_t n,
-                   const char *labels)
+static int convert_files(convert_job *job, char **words, size_t n, const char *labels)
 {
     const bool table = ends_with(job->to, ".csv") || ends_with(job->to, ".npz");
     int status = CLI_FAILED;
 
     if (n < 1) {
-        return misuse("from which files, and to which? FROM... TO");
+        return cli_misuse(command, "from which files, and to which? FROM... TO");
     }
     if (job->compression != NULL && strcmp(job->compression, "GZIP") != 0 &&
         strcmp(job->compression, "ZLIB") != 0) {
-        return misuse("'--compression' is GZIP or ZLIB");
+        return cli_misuse(command, "'--compression' is GZIP or ZLIB");
     }
     job->from = calloc(n, sizeof *job->from);
     if (job->from != NULL && open_files(job, words, n, labels)) {
         status = check_job(job, table);
         if (status == CLI_OK) {
-            status = run(job, table);
+            status = run_job(job, table);
         }
     }
     convert_outputs_free(&job->outputs, status == CLI_OK);
@@ -214,31 +207,28 @@ static const char text[] =
 
 int data_convert(int argc, char **argv)
 {
-    const char *shards = NULL, *labels = NULL;
+    const char *labels = NULL;
+    cli_whole shards = {0, 1, SHARDS_MOST};
     convert_job job = {0};
     const cli_option options[] = {
-        {"--shards", "N", CLI_TEXT, (void *)&shards, "files to write (default: one, TO)"},
+        {"--shards", "N", CLI_WHOLE, &shards, "files to write (default: one, TO)"},
         {"--compression", "C", CLI_TEXT, (void *)&job.compression,
          "GZIP or ZLIB (default: none)"},
         {"--labels", "FILE", CLI_TEXT, (void *)&labels, "IDX file with the labels"},
         {"--key", "NAME", CLI_TEXT, (void *)&job.key,
          "feature of an npy or IDX file (default: data, image)"},
     };
-    const cli_usage usage = {command, text, options, sizeof options / sizeof *options};
-    const char **words = (const char **)calloc((size_t)argc + 1, sizeof *words);
-    int status = CLI_FAILED;
+    const cli_usage usage = {command, text, options, LSI_COUNT_OF(options), "FROM... TO"};
+    int status = CLI_OK;
     size_t n = 0;
 
-    if (words != NULL &&
-        data_parse(&usage, "FROM... TO", argc, argv, words, &n, &status)) {
-        if (shards != NULL &&
-            !data_number(&usage, "--shards", shards, 1, SHARDS_MOST, &job.shards)) {
-            status = CLI_USAGE;
-        } else {
-            job.to = n > 0 ? words[n - 1] : "";
-            status = convert(&job, words, n > 0 ? n - 1 : 0, labels);
-        }
+    if (!cli_parse(&usage, argc, argv, &status)) {
+        return status;
     }
-    free((void *)words);
-    return status;
+    while (argv[1 + n] != NULL) {
+        n++;
+    }
+    job.shards = shards.value;
+    job.to = n > 0 ? argv[n] : "";
+    return convert_files(&job, argv + 1, n > 0 ? n - 1 : 0, labels);
 }

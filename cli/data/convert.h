@@ -4,6 +4,8 @@
 
 #include "cli/data/data_command.h"
 
+#include <lockstep/op.h>
+
 #include <stdio.h>
 
 /* Files that are being written: under another name until all of them are whole. */
@@ -58,8 +60,7 @@ typedef struct convert_source {
     bool labelled;
     data_csv csv;
     ls_list_kind *kinds; /* of the columns */
-    void *scratch;
-    size_t room;
+    ls_context *context; /* arrays: numbers are converted in it */
 } convert_source;
 
 ls_status convert_source_open(const convert_job *job, convert_source *out, ls_error *err);

@@ -13,19 +13,6 @@ int data_inspect(int argc, char **argv);
 int data_convert(int argc, char **argv);
 int data_plan(int argc, char **argv);
 
-/* ---- arguments (data.c) ---- */
-
-/*
- * As cli_parse(), for commands that also take words: those go to words[0 .. *count-1] and
- * there are at most argc of them. `names` is what the help calls them: "FILE".
- */
-bool data_parse(const cli_usage *usage, const char *names, int argc, char **argv,
-                const char **words, size_t *count, int *status);
-
-/* A whole number from `least` to `most`; false: complains on stderr. */
-bool data_number(const cli_usage *usage, const char *option, const char *text,
-                 int64_t least, int64_t most, int64_t *out);
-
 /* "COMMAND: WHAT: why" on stderr; returns CLI_FAILED. */
 int data_failed(const char *command, const char *what, const ls_error *err);
 

@@ -7,16 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* `s` as text with a NUL behind it; false: it is empty or has no room. */
+static bool copy_text(ls_string s, char *text, size_t size)
+{
+    if (s.len == 0 || s.len >= size) {
+        return false;
+    }
+    memcpy(text, s.ptr, s.len);
+    text[s.len] = '\0';
+    return true;
+}
+
 bool data_is_int(ls_string s, int64_t *out)
 {
     char text[32];
     char *end = NULL;
 
-    if (s.len == 0 || s.len >= sizeof text) {
+    if (!copy_text(s, text, sizeof text)) {
         return false;
     }
-    memcpy(text, s.ptr, s.len);
-    text[s.len] = '\0';
     errno = 0;
     *out = strtoll(text, &end, 10);
     return errno == 0 && end == text + s.len;
@@ -27,11 +36,9 @@ bool data_is_number(ls_string s, float *out)
     char text[64];
     char *end = NULL;
 
-    if (s.len == 0 || s.len >= sizeof text) {
+    if (!copy_text(s, text, sizeof text)) {
         return false;
     }
-    memcpy(text, s.ptr, s.len);
-    text[s.len] = '\0';
     *out = strtof(text, &end);
     // Words that C takes for numbers ("nan", "infinity", "0x1p3") are text here.
     return end == text + s.len && strspn(text, " +-.0123456789eE") == s.len;

@@ -372,58 +372,58 @@ static const char text[] =
     "place of the first damage is named. Names and records are any bytes: in JSON those\n"
     "that are no UTF-8 stand as \\xNN.\n";
 
-int data_inspect(int argc, char **argv)
+static int inspect_file(const char *path, int64_t shown, bool json)
 {
-    const char *records = NULL;
-    bool json = false;
-    const cli_option options[] = {
-        {"--json", NULL, CLI_FLAG, &json, "print one JSON object"},
-        {"--records", "N", CLI_TEXT, (void *)&records,
-         "how many of the first records to show (default: 3)"},
-    };
-    const cli_usage usage = {command, text, options, sizeof options / sizeof *options};
-    const char **words = (const char **)calloc((size_t)argc + 1, sizeof *words);
-    data_report r = {.shown = SHOWN, .damage = LS_ERROR_INIT};
+    data_report r = {.shown = shown, .damage = LS_ERROR_INIT};
     ls_error err = LS_ERROR_INIT;
-    int status = CLI_USAGE;
-    size_t n = 0;
+    int status = CLI_OK;
 
-    if (words == NULL || !data_parse(&usage, "FILE", argc, argv, words, &n, &status)) {
-        free((void *)words);
-        return status;
+    if (!data_file_open(path, &r.file, &err)) {
+        return data_failed(command, path, &err);
     }
-    if (n != 1) {
-        fprintf(stderr, "%s: %s\nTry '%s --help'.\n", command,
-                n == 0 ? "which file?" : "one file at a time", command);
-    } else if (records == NULL ||
-               data_number(&usage, "--records", records, 0, 1000000, &r.shown)) {
-        status = CLI_OK;
-    }
-    if (status == CLI_OK && !data_file_open(words[0], &r.file, &err)) {
-        status = data_failed(command, words[0], &err);
-    } else if (status == CLI_OK && r.file.format == DATA_UNKNOWN) {
+    if (r.file.format == DATA_UNKNOWN) {
         fprintf(stderr,
                 "%s: %s is none of TFRecord, text, CSV, npy, npz and IDX by its bytes or "
                 "its name\n",
-                command, words[0]);
+                command, path);
         status = CLI_FAILED;
-    } else if (status == CLI_OK) {
+    } else {
         read_file(&r);
         if (r.nsizes > 1) {
             qsort(r.sizes, r.nsizes, sizeof *r.sizes, by_size);
         }
-        status = CLI_OK;
         if (json) {
             status = data_report_print_json(&r);
         } else {
             data_report_print(&r);
         }
-        if (r.damaged) {
-            fflush(stdout);
-            status = data_failed(command, words[0], &r.damage);
-        }
+    }
+    if (r.damaged) {
+        fflush(stdout);
+        status = data_failed(command, path, &r.damage);
     }
     free_report(&r);
-    free((void *)words);
     return status;
+}
+
+int data_inspect(int argc, char **argv)
+{
+    cli_whole records = {SHOWN, 0, 1000000};
+    bool json = false;
+    const cli_option options[] = {
+        {"--json", NULL, CLI_FLAG, &json, "print one JSON object"},
+        {"--records", "N", CLI_WHOLE, &records,
+         "how many of the first records to show (default: 3)"},
+    };
+    const cli_usage usage = {command, text, options, LSI_COUNT_OF(options), "FILE"};
+    int status = CLI_OK;
+
+    if (!cli_parse(&usage, argc, argv, &status)) {
+        return status;
+    }
+    if (argv[1] == NULL || argv[2] != NULL) {
+        return cli_misuse(command,
+                          argv[1] == NULL ? "which file?" : "one file at a time");
+    }
+    return inspect_file(argv[1], records.value, json);
 }

@@ -19,12 +19,6 @@ enum {
 /* The place of a sample in its file has the bits below its file's number. */
 #define RECORDS_MOST (((int64_t)1 << PLAN_FILE_SHIFT) - 1)
 
-static int misuse(const char *what)
-{
-    fprintf(stderr, "%s: %s\nTry '%s --help'.\n", command, what, command);
-    return CLI_USAGE;
-}
-
 /* ---- files ---- */
 
 static bool add_file(plan *p, const char *name)
@@ -337,51 +331,35 @@ static const char text[] =
 
 struct arguments {
     bool json;
-    const char *files, *batch, *workers, *replicas, *policy, *steps;
+    const char *files, *policy;
+    cli_whole batch, workers, replicas, steps;
 };
 
-/* Options that are numbers; false: one of them is not. */
-static bool read_numbers(const cli_usage *usage, const struct arguments *a, plan *p)
+static int plan_files(const struct arguments *a, const char *pipeline)
 {
-    int64_t workers = 1, replicas = 1;
-
-    if ((a->batch != NULL &&
-         !data_number(usage, "--batch", a->batch, 1, INT32_MAX, &p->batch)) ||
-        (a->workers != NULL &&
-         !data_number(usage, "--workers", a->workers, 1, WORKERS_MOST, &workers)) ||
-        (a->replicas != NULL &&
-         !data_number(usage, "--replicas", a->replicas, 1, REPLICAS_MOST, &replicas)) ||
-        (a->steps != NULL &&
-         !data_number(usage, "--steps", a->steps, 0, 1000000, &p->shown))) {
-        return false;
-    }
-    p->workers = (int)workers;
-    p->replicas = (int)replicas;
-    return true;
-}
-
-static int run(const cli_usage *usage, const struct arguments *a, const char *pipeline)
-{
-    plan p = {.repeat = 1, .shown = STEPS, .workers = 1, .replicas = 1};
+    plan p = {.repeat = 1,
+              .shown = a->steps.value,
+              .workers = (int)a->workers.value,
+              .replicas = (int)a->replicas.value};
     bool kind_given = false;
     int status = CLI_OK;
 
     if (pipeline != NULL) {
         status = read_pipeline(&p, pipeline, &kind_given);
     }
-    if (status == CLI_OK && !read_numbers(usage, a, &p)) {
-        status = CLI_USAGE;
+    if (a->batch.value > 0) {
+        p.batch = a->batch.value;
     }
     if (status == CLI_OK && a->policy != NULL &&
         !plan_policy_from_name(a->policy, &p.asked)) {
-        status = misuse("'--policy' is AUTO, FILE, DATA, OFF or HINT");
+        status = cli_misuse(command, "'--policy' is AUTO, FILE, DATA, OFF or HINT");
     }
     if (status == CLI_OK && a->files != NULL && p.nfiles > 0) {
-        status = misuse("'--files' or \"files\" of the pipeline, not both");
+        status = cli_misuse(command, "'--files' or \"files\" of the pipeline, not both");
     } else if (status == CLI_OK && a->files != NULL) {
         status = add_pattern(&p, a->files);
     } else if (status == CLI_OK && p.nfiles == 0) {
-        status = misuse("which files? --files GLOB, or a PIPELINE");
+        status = cli_misuse(command, "which files? --files GLOB, or a PIPELINE");
     }
     if (status == CLI_OK) {
         status = make_plan(&p, kind_given, a->json);
@@ -392,29 +370,29 @@ static int run(const cli_usage *usage, const struct arguments *a, const char *pi
 
 int data_plan(int argc, char **argv)
 {
-    struct arguments a = {0};
+    struct arguments a = {.batch = {0, 1, INT32_MAX},
+                          .workers = {1, 1, WORKERS_MOST},
+                          .replicas = {1, 1, REPLICAS_MOST},
+                          .steps = {STEPS, 0, 1000000}};
     const cli_option options[] = {
         {"--files", "GLOB", CLI_TEXT, (void *)&a.files, "files, in quotes: 'train-*'"},
-        {"--batch", "G", CLI_TEXT, (void *)&a.batch,
+        {"--batch", "G", CLI_WHOLE, &a.batch,
          "records of a step, of all replicas together"},
-        {"--workers", "W", CLI_TEXT, (void *)&a.workers, "processes (default: 1)"},
-        {"--replicas", "R", CLI_TEXT, (void *)&a.replicas,
+        {"--workers", "W", CLI_WHOLE, &a.workers, "processes (default: 1)"},
+        {"--replicas", "R", CLI_WHOLE, &a.replicas,
          "replicas of each worker (default: 1)"},
         {"--policy", "P", CLI_TEXT, (void *)&a.policy,
          "AUTO, FILE, DATA, OFF or HINT (default: AUTO)"},
-        {"--steps", "N", CLI_TEXT, (void *)&a.steps, "steps to show (default: 4)"},
+        {"--steps", "N", CLI_WHOLE, &a.steps, "steps to show (default: 4)"},
         {"--json", NULL, CLI_FLAG, &a.json, "print one JSON object"},
     };
-    const cli_usage usage = {command, text, options, sizeof options / sizeof *options};
-    const char **words = (const char **)calloc((size_t)argc + 1, sizeof *words);
-    int status = CLI_FAILED;
-    size_t n = 0;
+    const cli_usage usage = {command, text, options, LSI_COUNT_OF(options), "[PIPELINE]"};
+    int status = CLI_OK;
 
-    if (words != NULL &&
-        data_parse(&usage, "[PIPELINE]", argc, argv, words, &n, &status)) {
-        status = n > 1 ? misuse("one pipeline at a time")
-                       : run(&usage, &a, n > 0 ? words[0] : NULL);
+    if (!cli_parse(&usage, argc, argv, &status)) {
+        return status;
     }
-    free((void *)words);
-    return status;
+    return argv[1] != NULL && argv[2] != NULL
+               ? cli_misuse(command, "one pipeline at a time")
+               : plan_files(&a, argv[1]);
 }

@@ -4,118 +4,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *scratch(convert_source *s, size_t bytes)
-{
-    if (bytes > s->room) {
-        void *more = realloc(s->scratch, bytes);
-
-        if (more == NULL) {
-            return NULL;
-        }
-        s->scratch = more;
-        s->room = bytes;
-    }
-    return s->scratch != NULL || bytes > 0 ? s->scratch : "";
-}
-
 /* ---- tensors as features ---- */
 
-static float half_to_float(uint16_t h)
-{
-    const uint32_t sign = (uint32_t)(h & 0x8000U) << 16, exponent = h >> 10 & 31U;
-    uint32_t fraction = h & 1023U, bits;
-    float x;
-
-    if (exponent == 0) {
-        x = (float)fraction / 16777216.0F; // 2^-24: zero, or one that is subnormal
-        return sign != 0 ? -x : x;
-    }
-    fraction <<= 13;
-    bits = sign | (exponent == 31 ? 255U << 23 : (exponent + 112) << 23) | fraction;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static bool as_floats(const ls_tensor *t, float *out)
-{
-    const size_t n = (size_t)ls_tensor_count(t);
-    const void *data = ls_tensor_data(t);
-
-    for (size_t i = 0; i < n; i++) {
-        switch (ls_tensor_dtype(t)) {
-        case LS_F32:
-            out[i] = ((const float *)data)[i];
-            break;
-        case LS_F64:
-            out[i] = (float)((const double *)data)[i];
-            break;
-        case LS_F16:
-            out[i] = half_to_float(((const uint16_t *)data)[i]);
-            break;
-        default:
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool int_at(const void *data, ls_dtype dtype, size_t i, int64_t *out)
-{
-    switch (dtype) {
-    case LS_I64:
-        *out = ((const int64_t *)data)[i];
-        return true;
-    case LS_I32:
-        *out = ((const int32_t *)data)[i];
-        return true;
-    case LS_I16:
-        *out = ((const int16_t *)data)[i];
-        return true;
-    case LS_I8:
-        // NOLINTNEXTLINE(bugprone-signed-char-misuse,cert-str34-c): a number
-        *out = ((const int8_t *)data)[i];
-        return true;
-    case LS_BOOL:
-    case LS_U8:
-        *out = ((const uint8_t *)data)[i];
-        return true;
-    case LS_U16:
-        *out = ((const uint16_t *)data)[i];
-        return true;
-    case LS_U32:
-        *out = ((const uint32_t *)data)[i];
-        return true;
-    case LS_U64:
-        *out = (int64_t)((const uint64_t *)data)[i];
-        return *out >= 0;
-    default:
-        return false;
-    }
-}
-
+/* Numbers as Examples have them: float32 or int64. */
 static ls_status add_numbers(convert_source *s, ls_example *e, const char *name,
-                             const ls_tensor *t, ls_error *err)
+                             ls_tensor *t, ls_error *err)
 {
-    const size_t n = (size_t)ls_tensor_count(t);
     const ls_dtype dtype = ls_tensor_dtype(t);
-    const void *data = ls_tensor_data(t);
-    void *values = scratch(s, n * sizeof(int64_t));
+    const bool floats = dtype == LS_F32 || dtype == LS_F64 || dtype == LS_F16;
+    const size_t n = (size_t)ls_tensor_count(t);
+    const ls_tensor *numbers = ls_cast(s->context, t, floats ? LS_F32 : LS_I64);
+    const void *values = numbers != NULL ? ls_tensor_data(numbers) : NULL;
+    ls_status st = LS_OK;
 
-    if (values == NULL || data == NULL) {
-        return data_no_memory(err);
-    }
-    if (dtype == LS_F32 || dtype == LS_F64 || dtype == LS_F16) {
-        (void)as_floats(t, values);
-        return ls_example_add_float(e, name, values, n, err);
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (!int_at(data, dtype, i, (int64_t *)values + i)) {
-            return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
-                            "'%s' has %s that do not fit in the int64 of an Example",
-                            name, ls_dtype_name(dtype));
+    for (size_t i = 0; values != NULL && dtype == LS_U64 && i < n; i++) {
+        if (((const int64_t *)values)[i] < 0) {
+            st = lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                          "'%s' has %s that do not fit in the int64 of an Example", name,
+                          ls_dtype_name(dtype));
+            break;
         }
     }
-    return ls_example_add_int64(e, name, values, n, err);
+    if (values != NULL && st == LS_OK) {
+        st = floats ? ls_example_add_float(e, name, values, n, err)
+                    : ls_example_add_int64(e, name, values, n, err);
+    }
+    return st == LS_OK ? ls_context_finish(s->context, err) : st;
 }
 
 /* Rows of bytes stay bytes, as images are stored; everything else is numbers or text. */
@@ -377,6 +291,9 @@ ls_status convert_source_open(const convert_job *job, convert_source *out, ls_er
         return data_no_memory(err);
     }
     st = ls_dataset_status(out->dataset, err);
+    if (st == LS_OK) {
+        st = ls_context_open(NULL, NULL, &out->context, err);
+    }
     out->total = ls_dataset_cardinality(out->dataset);
     out->fill = fill_arrays;
     return st == LS_OK && format == DATA_IDX ? open_images(job, out, err) : st;
@@ -386,6 +303,6 @@ void convert_source_close(convert_source *s)
 {
     ls_dataset_release(s->dataset);
     data_csv_close(&s->csv);
+    ls_context_close(s->context);
     free(s->kinds);
-    free(s->scratch);
 }
