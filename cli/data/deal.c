@@ -267,7 +267,7 @@ static ls_status take_steps(plan_share *s, ls_dist_iterator *it)
     return st == LS_OUT_OF_RANGE ? LS_OK : st;
 }
 
-static void *work(void *arg)
+static void deal_to_worker(void *arg)
 {
     plan_share *s = arg;
     plan *p = s->plan;
@@ -301,10 +301,9 @@ static void *work(void *arg)
     ls_dist_dataset_release(dist);
     ls_strategy_release(strategy);
     ls_dataset_release(d);
-    return NULL;
 }
 
-static bool prepare(plan *p)
+static bool prepare_shares(plan *p)
 {
     const size_t slots = (size_t)(p->shown * p->replicas) + 1;
     const ls_error init = LS_ERROR_INIT;
@@ -334,7 +333,7 @@ static bool prepare(plan *p)
     return true;
 }
 
-static ls_status connect(plan *p, ls_error *err)
+static ls_status connect_workers(plan *p, ls_error *err)
 {
     ls_comm **comms = NULL;
     ls_status st = LS_OK;
@@ -380,14 +379,14 @@ ls_status plan_deal(plan *p, ls_error *err)
     int started = 1;
     ls_status st;
 
-    if (!prepare(p)) {
+    if (!prepare_shares(p)) {
         return data_no_memory(err);
     }
     options.logical_cpus = p->replicas;
     options.threads = 1;
     st = ls_runtime_create(&options, &p->runtime, err);
     if (st == LS_OK) {
-        st = connect(p, err);
+        st = connect_workers(p, err);
     }
     if (st != LS_OK) {
         return st;
@@ -395,18 +394,17 @@ ls_status plan_deal(plan *p, ls_error *err)
     for (; started < p->workers; started++) {
         plan_share *s = &p->shares[started];
 
-        if (pthread_create(&s->thread, NULL, work, s) != 0) {
+        st = lsi_thread_start(&s->thread, deal_to_worker, s, err, "worker-%d", started);
+        if (st != LS_OK) {
             ls_comm_abort(p->shares[0].comm);
-            st = lsi_fail(err, LS_RESOURCE_EXHAUSTED, -1,
-                          "the system gives no thread for worker %d", started);
             break;
         }
     }
     if (st == LS_OK) {
-        (void)work(&p->shares[0]);
+        deal_to_worker(&p->shares[0]);
     }
     for (int w = 1; w < started; w++) {
-        (void)pthread_join(p->shares[w].thread, NULL);
+        lsi_thread_join(&p->shares[w].thread);
     }
     return st == LS_OK ? first_failure(p, err) : st;
 }

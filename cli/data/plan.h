@@ -3,10 +3,10 @@
 #define CLI_DATA_PLAN_H
 
 #include "cli/data/data_command.h"
+#include "os/thread.h"
 
 #include <lockstep/comm.h>
 #include <lockstep/distribute.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
 enum { PLAN_FILE_SHIFT = 32 }; /* a sample is its file << 32 | its place in there */
@@ -21,7 +21,7 @@ typedef struct plan_share {
     struct plan *plan;
     int worker;
     ls_comm *comm;
-    pthread_t thread;
+    lsi_thread thread;
     ls_status st;
     ls_error err;
     int64_t steps, rows, empty;
