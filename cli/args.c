@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WORD = 32, MAX_OPTIONS = 16 };
+enum { MAX_WORD = 32, MAX_OPTIONS = 16, MAX_TASKS = 8 };
 
 static int smaller(int a, int b)
 {
@@ -16,7 +16,7 @@ static int smaller(int a, int b)
  * How many slips of a finger make `b` of `a`: a character too many, missing, wrong, or
  * two of them exchanged.
  */
-static int distance(const char *a, const char *b)
+static int edit_distance(const char *a, const char *b)
 {
     const size_t n = strlen(a), m = strlen(b);
     int d[3][MAX_WORD + 1]; // the rows i - 2, i - 1 and i, in turn
@@ -49,7 +49,7 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
     int least_far = (int)(strlen(word) < MAX_WORD ? strlen(word) : MAX_WORD) / 2 + 1;
 
     for (size_t i = 0; i < count; i++) {
-        const int far = distance(word, names[i]);
+        const int far = edit_distance(word, names[i]);
 
         if (far < least_far) {
             least_far = far;
@@ -98,8 +98,8 @@ static void print_help(const cli_usage *usage)
     printf("  %-18s %s\n", "--help", "this text");
 }
 
-static bool complain(const cli_usage *usage, const cli_option *o, const char *value,
-                     const char *wanted)
+static bool complain_value(const cli_usage *usage, const cli_option *o, const char *value,
+                           const char *wanted)
 {
     fprintf(stderr, "%s: option '%s' takes %s, not '%s'\nTry '%s --help'.\n",
             usage->command, o->name, wanted, value, usage->command);
@@ -116,7 +116,7 @@ static bool store_whole(const cli_usage *usage, const cli_option *o, const char 
     if (end == value || *end != '\0' || n < out->least || n > out->most) {
         snprintf(wanted, sizeof wanted, "a whole number from %lld to %lld",
                  (long long)out->least, (long long)out->most);
-        return complain(usage, o, value, wanted);
+        return complain_value(usage, o, value, wanted);
     }
     out->value = n;
     return true;
@@ -135,16 +135,17 @@ static bool store_value(const cli_usage *usage, const cli_option *o, const char 
         const long n = strtol(value, &end, 10);
 
         if (end == value || *end != '\0' || n < 1 || n > 4096) {
-            return complain(usage, o, value, "a whole number from 1 to 4096");
+            return complain_value(usage, o, value, "a whole number from 1 to 4096");
         }
         *(int *)o->out = (int)n;
     } else {
         const double s = strtod(value, &end);
 
         if (end == value || *end != '\0' || !(s > 0 && s <= 3600)) {
-            return complain(usage, o, value,
-                            o->kind == CLI_SECONDS ? "seconds, above 0 and at most 3600"
-                                                   : "a number above 0");
+            return complain_value(usage, o, value,
+                                  o->kind == CLI_SECONDS
+                                      ? "seconds, above 0 and at most 3600"
+                                      : "a number above 0");
         }
         *(double *)o->out = s;
     }
@@ -189,7 +190,7 @@ static bool take_option(const cli_usage *usage, int argc, char **argv, int *at)
     }
     if (o->kind == CLI_FLAG) {
         if (value != NULL) {
-            return complain(usage, o, value + 1, "no value");
+            return complain_value(usage, o, value + 1, "no value");
         }
         *(bool *)o->out = true;
         return true;
@@ -228,4 +229,47 @@ bool cli_parse(const cli_usage *usage, int argc, char **argv, int *status)
         argv[words + 1] = NULL;
     }
     return true;
+}
+
+static void print_tasks(const char *command, const cli_command *tasks, size_t count)
+{
+    printf("usage: %s ", command);
+    for (size_t i = 0; i < count; i++) {
+        printf("%s%s", i > 0 ? "|" : "", tasks[i].name);
+    }
+    printf(" [options]\n\n");
+    for (size_t i = 0; i < count; i++) {
+        printf("  %-18s %s\n", tasks[i].name, tasks[i].summary);
+    }
+    printf("\n'%s %s --help' and so on say more.\n", command, tasks[0].name);
+}
+
+int cli_run_task(const char *command, const char *what, const cli_command *tasks,
+                 size_t count, int argc, char **argv)
+{
+    const char *names[MAX_TASKS];
+
+    if (argc < 2) {
+        fprintf(stderr, "%s:", command);
+        for (size_t i = 0; i < count; i++) {
+            fprintf(stderr, "%s %s",
+                    i == 0          ? ""
+                    : i + 1 < count ? ","
+                                    : " or",
+                    tasks[i].name);
+        }
+        fprintf(stderr, "?\nTry '%s --help'.\n", command);
+        return CLI_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_tasks(command, tasks, count);
+        return CLI_OK;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(argv[1], tasks[i].name) == 0) {
+            return tasks[i].run(argc - 1, argv + 1);
+        }
+        names[i] = tasks[i].name;
+    }
+    return cli_unknown(command, what, argv[1], names, count);
 }

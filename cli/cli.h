@@ -54,13 +54,20 @@ typedef struct cli_usage {
  */
 bool cli_parse(const cli_usage *usage, int argc, char **argv, int *status);
 
-/* The one of `names` that looks most like `word`; NULL: none does. */
+/* The one of `names` that `word` is nearest to by its letters; NULL: none is near. */
 const char *cli_nearest(const char *word, const char *const *names, size_t count);
 
 /* "lockstep: unknown command 'inof'; did you mean 'info'?" on stderr; returns CLI_USAGE.
  */
 int cli_unknown(const char *command, const char *what, const char *word,
                 const char *const *names, size_t count);
+
+/*
+ * Runs the task that argv[1] names: a command of commands. `what` is what they are called,
+ * "task"; without a name, or with --help, it prints what there is.
+ */
+int cli_run_task(const char *command, const char *what, const cli_command *tasks,
+                 size_t count, int argc, char **argv);
 
 /* "COMMAND: WHAT" and where the help is on stderr; returns CLI_USAGE. */
 int cli_misuse(const char *command, const char *what);
@@ -70,8 +77,8 @@ int cli_misuse(const char *command, const char *what);
 struct json_t;
 struct json_t *cli_json_text(const char *text);
 
-/* Prints `o` as a line and lets it go; `flags` are those of json_dumpf(). NULL: somebody
- * had no memory for it, which is said. */
+/* Prints `o` as a line and releases it; `flags` are those of json_dumpf(). NULL: there was
+ * no memory for it, and a message on stderr says so. */
 int cli_print_json(const char *command, struct json_t *o, size_t flags);
 
 int cli_info(int argc, char **argv);

@@ -65,7 +65,7 @@ int bench_each_thread_count(const bench_options *o,
     return status;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
 
@@ -79,7 +79,7 @@ bench_stats bench_stats_of(double *v, size_t n)
     if (n == 0 || isnan(v[0])) {
         return s;
     }
-    qsort(v, n, sizeof *v, compare);
+    qsort(v, n, sizeof *v, compare_doubles);
     s.min = v[0];
     s.p50 = n % 2 != 0 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
     s.max = v[n - 1];
@@ -120,22 +120,6 @@ ls_status bench_window(const bench_options *o, ls_status (*fn)(void *arg, ls_err
     *each = spent / (double)runs;
     *calls = runs;
     return LS_OK;
-}
-
-static const char *const kinds[] = {"op", "step", "collective", "input", "growth"};
-
-static int kind_help(void)
-{
-    printf("usage: lockstep bench op|step|collective|input|growth [options]\n"
-           "\n"
-           "  op                 products, convolutions and pooling, the cost of a call\n"
-           "  step               whole training steps\n"
-           "  collective         sums over ranks, beside what the memory gives\n"
-           "  input              reading, parsing and distributing datasets\n"
-           "  growth             whether cost grows no faster than it must\n"
-           "\n"
-           "'lockstep bench op --help' and so on say more.\n");
-    return CLI_OK;
 }
 
 static const char op_text[] =
@@ -188,6 +172,16 @@ static int run_op_or_step(int argc, char **argv, bool op)
         return bench_replicas(&o);
     }
     return op ? bench_op(&o) : bench_step(&o);
+}
+
+static int run_op(int argc, char **argv)
+{
+    return run_op_or_step(argc, argv, true);
+}
+
+static int run_step(int argc, char **argv)
+{
+    return run_op_or_step(argc, argv, false);
 }
 
 static int run_collective(int argc, char **argv)
@@ -259,28 +253,14 @@ static int run_growth(int argc, char **argv)
 
 int cli_bench(int argc, char **argv)
 {
-    const char *kind = argc > 1 ? argv[1] : "";
+    static const cli_command kinds[] = {
+        {"op", "products, convolutions and pooling, the cost of a call", run_op},
+        {"step", "whole training steps", run_step},
+        {"collective", "sums over ranks, beside what the memory gives", run_collective},
+        {"input", "reading, parsing and distributing datasets", run_input},
+        {"growth", "whether cost grows no faster than it must", run_growth},
+    };
 
-    if (argc < 2) {
-        fprintf(stderr, "lockstep bench: op, step, collective, input or growth?\n"
-                        "Try 'lockstep bench --help'.\n");
-        return CLI_USAGE;
-    }
-    if (strcmp(kind, "--help") == 0 || strcmp(kind, "-h") == 0) {
-        return kind_help();
-    }
-    if (strcmp(kind, "collective") == 0) {
-        return run_collective(argc - 1, argv + 1);
-    }
-    if (strcmp(kind, "input") == 0) {
-        return run_input(argc - 1, argv + 1);
-    }
-    if (strcmp(kind, "growth") == 0) {
-        return run_growth(argc - 1, argv + 1);
-    }
-    if (strcmp(kind, "op") != 0 && strcmp(kind, "step") != 0) {
-        return cli_unknown("lockstep bench", "benchmark", kind, kinds,
-                           sizeof kinds / sizeof *kinds);
-    }
-    return run_op_or_step(argc - 1, argv + 1, strcmp(kind, "op") == 0);
+    return cli_run_task("lockstep bench", "benchmark", kinds,
+                        sizeof kinds / sizeof *kinds, argc, argv);
 }

@@ -79,7 +79,7 @@ static ls_status reduce(struct rank *me, int policy)
 }
 
 /* Small whole numbers: exact in any order. */
-static bool verify(struct rank *me, int policy)
+static bool verify_sum(struct rank *me, int policy)
 {
     struct run *run = me->run;
     const size_t n = run->bytes / sizeof(float);
@@ -195,8 +195,8 @@ static void choose_calls(struct rank *me, int policy)
     bench_meet(&run->barrier);
 }
 
-/* Whether any rank has failed; `here`: this one has, and nobody waits for it. */
-static bool failed(struct rank *me, bool here)
+/* Whether any rank has failed; `here`: this one has, and the others do not wait for it. */
+static bool any_rank_failed(struct rank *me, bool here)
 {
     if (here) {
         atomic_store(&me->run->barrier.broken, true);
@@ -255,7 +255,7 @@ static int print_row(const collective_result *r)
 }
 
 /* One size: every window measures the memory, the round trip and both ways to wait. */
-static int measure(struct rank *me, const struct size *size)
+static int measure_size(struct rank *me, const struct size *size)
 {
     struct run *run = me->run;
     collective_result r = {.size = size, .ranks = run->ranks};
@@ -265,7 +265,7 @@ static int measure(struct rank *me, const struct size *size)
     long calls[POLICIES];
 
     for (int p = 0; p < POLICIES; p++) {
-        if (failed(me, !verify(me, p))) {
+        if (any_rank_failed(me, !verify_sum(me, p))) {
             return CLI_FAILED;
         }
         choose_calls(me, p);
@@ -277,7 +277,7 @@ static int measure(struct rank *me, const struct size *size)
         for (int p = 0; p < POLICIES; p++) {
             const double each = time_calls(me, p, calls[p]);
 
-            if (failed(me, isnan(each))) {
+            if (any_rank_failed(me, isnan(each))) {
                 return CLI_FAILED;
             }
             us[p][w] = each * 1e6;
@@ -314,7 +314,7 @@ static void *run_rank(void *arg)
             run->bytes = sizes[i].bytes;
         }
         bench_meet(&run->barrier);
-        if (measure(me, &sizes[i]) != CLI_OK) {
+        if (measure_size(me, &sizes[i]) != CLI_OK) {
             break;
         }
     }
@@ -334,7 +334,7 @@ static size_t longest(const struct run *run)
     return bytes;
 }
 
-static void release(struct run *run)
+static void release_run(struct run *run)
 {
     for (int r = 0; r < run->ranks; r++) {
         for (int p = 0; p < POLICIES; p++) {
@@ -350,7 +350,7 @@ static void release(struct run *run)
     free((void *)run->copy);
 }
 
-static ls_status make(struct run *run, size_t bytes, ls_error *err)
+static ls_status make_run(struct run *run, size_t bytes, ls_error *err)
 {
     const size_t n = (size_t)run->ranks;
     // Whole pages, so that ranks do not share a cache line at the ends.
@@ -430,14 +430,14 @@ int bench_collective(const bench_options *o)
         return CLI_USAGE;
     }
     run.barrier.ranks = run.ranks;
-    if (ranks == NULL || make(&run, bytes, &err) != LS_OK) {
+    if (ranks == NULL || make_run(&run, bytes, &err) != LS_OK) {
         fprintf(stderr, "lockstep bench: %d ranks with twice %zu bytes each: %s\n",
                 run.ranks, bytes, err.message[0] != '\0' ? err.message : "out of memory");
         status = CLI_FAILED;
     } else {
         status = run_all(&run, ranks);
     }
-    release(&run);
+    release_run(&run);
     free(ranks);
     return status;
 }

@@ -92,7 +92,7 @@ static ls_status write_examples(const char *path, ls_error *err)
 
 ls_status input_files_make(input_files *f, ls_error *err)
 {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread changes the environment
     const char *where = getenv("TMPDIR");
     ls_status st;
 
@@ -174,8 +174,8 @@ static bool same_example(const ls_value *batch, int64_t row, int64_t index)
                   pixels, sizeof pixels) == 0;
 }
 
-static ls_status check(ls_dataset *d, const char *path, int64_t records, bool parsed,
-                       ls_error *err)
+static ls_status check_file(ls_dataset *d, const char *path, int64_t records, bool parsed,
+                            ls_error *err)
 {
     ls_iterator *it = NULL;
     int64_t seen = 0;
@@ -214,21 +214,21 @@ ls_status input_files_check(const input_files *f, ls_error *err)
                       *const examples[] = {f->examples};
     ls_read_options read = LS_READ_OPTIONS_INIT;
     ls_feature features[INPUT_FEATURES];
-    ls_status st = check(ls_dataset_tfrecord_files(plain, 1, NULL), f->plain, f->records,
-                         false, err);
+    ls_status st = check_file(ls_dataset_tfrecord_files(plain, 1, NULL), f->plain,
+                              f->records, false, err);
 
     read.compression = "GZIP";
     if (st == LS_OK) {
-        st = check(ls_dataset_tfrecord_files(gzip, 1, &read), f->gzip, f->gzip_records,
-                   false, err);
+        st = check_file(ls_dataset_tfrecord_files(gzip, 1, &read), f->gzip,
+                        f->gzip_records, false, err);
     }
     if (st == LS_OK) {
         input_features(features);
-        st =
-            check(ls_dataset_parse_example(
-                      ls_dataset_batch(ls_dataset_tfrecord_files(examples, 1, NULL), 100),
-                      features, INPUT_FEATURES, 0),
-                  f->examples, f->example_records, true, err);
+        st = check_file(
+            ls_dataset_parse_example(
+                ls_dataset_batch(ls_dataset_tfrecord_files(examples, 1, NULL), 100),
+                features, INPUT_FEATURES, 0),
+            f->examples, f->example_records, true, err);
     }
     return st;
 }

@@ -149,7 +149,7 @@ ls_variable *growth_variable(growth_run *r, ls_shape shape)
 
 void growth_folder(growth_run *r)
 {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread changes the environment
     const char *where = getenv("TMPDIR");
 
     if (r->st != LS_OK) {
@@ -176,7 +176,7 @@ FILE *growth_file(growth_run *r, int64_t index, char *path, size_t size)
     return f;
 }
 
-static void release(growth_run *r)
+static void release_run(growth_run *r)
 {
     ls_context_close(r->c);
     ls_strategy_release(r->strategy);
@@ -227,7 +227,7 @@ static void run_here(const growth_case *what, int64_t n, struct answer *a)
     GROWTH_TRY(&r, ls_allocator_set(count_alloc, count_free, NULL, &r.err));
     (void)ls_runtime_device(NULL, 0); // the default runtime is there before it begins
     what->run(&r);
-    release(&r);
+    release_run(&r);
     growth_check(&r, !r.measuring && r.seconds > 0, "it was not measured to its end");
     *a = (struct answer){
         .st = r.st, .seconds = r.seconds, .held = r.held, .asked = r.asked};
@@ -315,7 +315,7 @@ static double exponent(const struct growth *g, const double *y, double least)
     return (g->sizes * sxy - sx * sy) / (g->sizes * sxx - sx * sx);
 }
 
-static struct verdict judge(const struct growth *g)
+static struct verdict judge_growth(const struct growth *g)
 {
     const growth_case *w = g->what;
     const int last = g->sizes - 1;
@@ -378,7 +378,7 @@ static int print_row(const struct growth *g, const struct verdict *v)
 }
 
 /* Why a line is too fast, for those who read only this. */
-static void complain(const struct growth *g, const struct verdict *v)
+static void complain_of_growth(const struct growth *g, const struct verdict *v)
 {
     const growth_case *w = g->what;
 
@@ -413,7 +413,7 @@ static growth_case with_limit(const growth_case *what, double most)
     return w;
 }
 
-static int measure(const bench_options *o, const growth_case *what, bool *bad)
+static int measure_growth(const bench_options *o, const growth_case *what, bool *bad)
 {
     const growth_case stricter = with_limit(what, o->most);
     struct growth g = {.what = &stricter, .small = o->small};
@@ -436,11 +436,11 @@ static int measure(const bench_options *o, const growth_case *what, bool *bad)
             break;
         }
     }
-    v = judge(&g);
+    v = judge_growth(&g);
     status = o->json ? print_json(&g, &v) : print_row(&g, &v);
     if (v.bad) {
         fflush(stdout);
-        complain(&g, &v);
+        complain_of_growth(&g, &v);
         *bad = true;
     }
     return status;
@@ -461,7 +461,7 @@ int bench_growth(const bench_options *o)
             if (matched++ == 0 && !o->json) {
                 print_head(o->small);
             }
-            status = measure(o, w, &bad);
+            status = measure_growth(o, w, &bad);
         }
     }
     if (matched == 0) {

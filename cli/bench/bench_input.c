@@ -199,8 +199,8 @@ static double figure(const input_row *row, const struct lane *l, double each)
     return row->scale > 0 ? (double)l->units / each / row->scale : each * 1e6;
 }
 
-static int measure(const bench_options *o, const input_row *row, struct lane *ours,
-                   struct lane *theirs, input_result *r)
+static int measure_row(const bench_options *o, const input_row *row, struct lane *ours,
+                       struct lane *theirs, input_result *r)
 {
     const double seconds = o->seconds > 0 ? o->seconds : 0.1;
     double value[BENCH_WINDOWS], beside[BENCH_WINDOWS], ratio[BENCH_WINDOWS];
@@ -402,7 +402,7 @@ static int run_row(const bench_options *o, const input_row *row, const input_fil
         err.code = st;
         status = bench_failed(row->name, &err);
     } else {
-        status = measure(o, row, &ours, &theirs, &r);
+        status = measure_row(o, row, &ours, &theirs, &r);
     }
     if (status == CLI_OK) {
         status = print_row(o, &r);

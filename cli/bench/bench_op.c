@@ -63,8 +63,8 @@ void bench_case_release(bench_case *self)
     }
 }
 
-static int measure(const bench_options *o, bench_case *op, bench_child *child,
-                   op_result *r)
+static int measure_case(const bench_options *o, bench_case *op, bench_child *child,
+                        op_result *r)
 {
     const double seconds = o->seconds > 0 ? o->seconds : 0.1;
     const char *field = o->cpu_time ? "cpu_gflops" : "gflops";
@@ -159,7 +159,7 @@ static int run_case(const bench_options *o, ls_device *device, bench_child *chil
         }
         return bench_failed(op->name, &err);
     }
-    status = measure(o, op, child, &r);
+    status = measure_case(o, op, child, &r);
     if (status != CLI_OK) {
         return status;
     }
@@ -168,7 +168,7 @@ static int run_case(const bench_options *o, ls_device *device, bench_child *chil
 
 /* The table opens with the first operation, the comparison with the first that has one.
  */
-static void begin(struct session *s, const bench_case *op)
+static void begin_case(struct session *s, const bench_case *op)
 {
     if (op->dnnl[0] != '\0' && !s->compared) {
         s->compared = true;
@@ -199,7 +199,7 @@ static int run_family(struct session *s, family_fn family)
             err.code = st;
             status = bench_failed(op.name, &err);
         } else if (more && bench_wanted(s->o, op.name)) {
-            begin(s, &op);
+            begin_case(s, &op);
             status = run_case(s->o, s->device, s->child, &op);
         }
         bench_case_release(&op);

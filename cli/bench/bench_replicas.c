@@ -91,7 +91,7 @@ static ls_status run_step(void *arg, ls_error *err)
 }
 
 /* Both sides take the same steps: their losses must agree before anything is timed. */
-static int compare(const char *name, struct side *one, struct side *many)
+static int compare_sides(const char *name, struct side *one, struct side *many)
 {
     ls_error err = LS_ERROR_INIT;
 
@@ -112,8 +112,8 @@ static int compare(const char *name, struct side *one, struct side *many)
     return CLI_OK;
 }
 
-static int measure(const bench_options *o, const bench_spec *spec, struct side *one,
-                   struct side *many)
+static int measure_sides(const bench_options *o, const bench_spec *spec, struct side *one,
+                         struct side *many)
 {
     const double seconds = o->seconds > 0 ? o->seconds : 0.4;
     const int n = ls_strategy_replicas(many->strategy);
@@ -171,9 +171,9 @@ static int run_model(const bench_options *o, const bench_spec *spec, struct side
         bench_model_create_on(many->strategy, spec->name, &many->model, &err) != LS_OK) {
         return bench_failed(spec->name, &err);
     }
-    status = compare(spec->name, one, many);
+    status = compare_sides(spec->name, one, many);
     if (status == CLI_OK) {
-        status = measure(o, spec, one, many);
+        status = measure_sides(o, spec, one, many);
     }
     bench_model_release(one->model);
     bench_model_release(many->model);

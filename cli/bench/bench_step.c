@@ -71,8 +71,8 @@ static int warm_up(bench_model *model, const char *name)
     return CLI_OK;
 }
 
-static int measure(const bench_options *o, bench_model *model, bench_child *child,
-                   step_result *r)
+static int measure_step(const bench_options *o, bench_model *model, bench_child *child,
+                        step_result *r)
 {
     const double seconds = o->seconds > 0 ? o->seconds : 0.4;
     double ms[BENCH_WINDOWS], cpu[BENCH_WINDOWS], share[BENCH_WINDOWS],
@@ -186,7 +186,7 @@ static int run_model(const bench_options *o, ls_device *device, const bench_spec
     }
     status = warm_up(model, spec->name);
     if (status == CLI_OK) {
-        status = measure(o, model, child, &r);
+        status = measure_step(o, model, child, &r);
     }
     if (status == CLI_OK) {
         status = o->json ? print_row_json(&r) : print_row(&r);

@@ -25,7 +25,7 @@ static ls_status run_recorded(void *self, ls_error *err)
     return ls_context_finish(b->c, err);
 }
 
-static bool verify(bench_case *b, ls_error *err)
+static bool verify_call(bench_case *b, ls_error *err)
 {
     const double a = ls_item(b->c, b->in[0]), x = ls_item(b->c, b->in[1]);
     const double sum = ls_item(b->c, ls_add(b->c, b->in[0], b->in[1]));
@@ -52,7 +52,7 @@ bool bench_call_case(size_t i, ls_context *c, bench_case *out, ls_status *st,
         {.name = "add of one element",
          .goal_ns = 150,
          .run = run_eager,
-         .verify = verify},
+         .verify = verify_call},
         {.name = "add of one element, recorded",
          .goal_ns = 300,
          .run = run_recorded,

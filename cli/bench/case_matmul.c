@@ -20,7 +20,7 @@ static const struct {
     {"matmul 128x10x512", 128, 10, 512},
 };
 
-static ls_status run(void *self, ls_error *err)
+static ls_status run_matmul(void *self, ls_error *err)
 {
     bench_case *b = self;
 
@@ -54,7 +54,7 @@ static bool row_agrees(const bench_case *b, const float *y, int64_t i, double *r
 }
 
 /* Up to 64 rows spread over the result: all of it when it is small. */
-static bool verify(bench_case *b, ls_error *err)
+static bool verify_matmul(bench_case *b, ls_error *err)
 {
     ls_tensor *t = ls_matmul(b->c, b->in[0], b->in[1]);
     const float *y = t != NULL ? ls_tensor_data(t) : NULL;
@@ -81,8 +81,8 @@ bool bench_matmul_case(size_t i, ls_context *c, bench_case *out, ls_status *st,
                         .m = shapes[i].m,
                         .n = shapes[i].n,
                         .k = shapes[i].k,
-                        .run = run,
-                        .verify = verify};
+                        .run = run_matmul,
+                        .verify = verify_matmul};
     out->flops = 2.0 * (double)out->m * (double)out->n * (double)out->k;
     snprintf(out->dnnl, sizeof out->dnnl, "%lld %lld %lld", (long long)out->m,
              (long long)out->n, (long long)out->k);

@@ -68,7 +68,7 @@ void *growth_room(growth_run *r, size_t count, size_t size);
 /* r->rt with `devices` CPUs of one thread, and r->c on the first. */
 void growth_runtime(growth_run *r, int devices);
 
-/* The same, and r->strategy: a replica on each. */
+/* The same, and r->strategy: one replica on each. */
 void growth_replicas(growth_run *r, int replicas);
 
 /* Takes the failure of a context over and ends the step of r->c. */

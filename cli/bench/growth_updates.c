@@ -90,35 +90,34 @@ static void take_gradients(growth_run *r)
     close_model(r, &m);
 }
 
-static void apply_first(growth_run *r)
+/* The first update of the variables, or a second one in the opposite order. */
+static void apply_gradients(growth_run *r, bool second)
 {
     struct model m;
 
     open_model(r, &m);
     make_gradients(r, &m);
     if (r->st == LS_OK) {
+        if (second) {
+            ls_optimizer_apply(r->c, m.opt, m.grads, m.vars, (size_t)r->n);
+        }
         growth_begin(r);
-        ls_optimizer_apply(r->c, m.opt, m.grads, m.vars, (size_t)r->n);
+        ls_optimizer_apply(r->c, m.opt, m.grads, second ? m.reversed : m.vars,
+                           (size_t)r->n);
         growth_end(r);
-        check_moved(r, &m, 1);
+        check_moved(r, &m, second ? 2 : 1);
     }
     close_model(r, &m);
 }
 
+static void apply_first(growth_run *r)
+{
+    apply_gradients(r, false);
+}
+
 static void apply_reversed(growth_run *r)
 {
-    struct model m;
-
-    open_model(r, &m);
-    make_gradients(r, &m);
-    if (r->st == LS_OK) {
-        ls_optimizer_apply(r->c, m.opt, m.grads, m.vars, (size_t)r->n);
-        growth_begin(r);
-        ls_optimizer_apply(r->c, m.opt, m.grads, m.reversed, (size_t)r->n);
-        growth_end(r);
-        check_moved(r, &m, 2);
-    }
-    close_model(r, &m);
+    apply_gradients(r, true);
 }
 
 static void find_slots(growth_run *r)

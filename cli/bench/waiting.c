@@ -92,7 +92,7 @@ static ls_status write_shard(const struct feed *f, int shard, ls_error *err)
 
 static ls_status write_shards(struct feed *f, ls_error *err)
 {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread changes the environment
     const char *where = getenv("TMPDIR");
     ls_status st = LS_OK;
 
@@ -214,8 +214,8 @@ static ls_status run_window(struct feed *f, double seconds, double *share, doubl
     return st;
 }
 
-static ls_status measure(const bench_options *o, struct feed *f, bench_stats *share,
-                         bench_stats *ms, ls_error *err)
+static ls_status measure_waiting(const bench_options *o, struct feed *f,
+                                 bench_stats *share, bench_stats *ms, ls_error *err)
 {
     const double seconds = o->seconds > 0 ? o->seconds : 0.4;
     double shares[BENCH_WINDOWS], steps[BENCH_WINDOWS];
@@ -231,7 +231,7 @@ static ls_status measure(const bench_options *o, struct feed *f, bench_stats *sh
 
 /* ---- the row ---- */
 
-static int print(const bench_options *o, bench_stats share, bench_stats ms)
+static int print_waiting(const bench_options *o, bench_stats share, bench_stats ms)
 {
     if (o->json) {
         return bench_print_json(
@@ -272,12 +272,12 @@ int bench_waiting(const bench_options *o)
         st = open_data(&f, &err);
     }
     if (st == LS_OK) {
-        st = measure(o, &f, &share, &ms, &err);
+        st = measure_waiting(o, &f, &share, &ms, &err);
     }
     close_feed(&f);
     if (st != LS_OK) {
         err.code = st;
         return bench_failed("waiting", &err);
     }
-    return print(o, share, ms);
+    return print_waiting(o, share, ms);
 }

@@ -15,7 +15,7 @@ enum { SHARDS_MOST = 99999 };
 /* Set by ^C: the command then removes what it has begun. */
 static volatile sig_atomic_t interrupted;
 
-static void interrupt(int number)
+static void note_interrupt(int number)
 {
     (void)number;
     interrupted = 1;
@@ -24,7 +24,7 @@ static void interrupt(int number)
 static void heed_signals(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = interrupt};
+    struct sigaction action = {.sa_handler = note_interrupt};
 
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct sigaction before;

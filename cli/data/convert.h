@@ -44,10 +44,10 @@ typedef struct convert_job {
     bool terminal;
 } convert_job;
 
-/* Counts one record and shows progress. LS_CANCELLED: somebody pressed ^C. */
+/* Counts one record and shows progress. LS_CANCELLED: ^C was pressed. */
 ls_status convert_count(convert_job *job, ls_error *err);
 
-/* Whether somebody pressed ^C; fills `err` then. */
+/* LS_CANCELLED, and `err` is filled, if ^C was pressed. */
 ls_status convert_stopped(ls_error *err);
 
 /* Elements that become Examples, or records that are some already. */

@@ -7,46 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    const char *summary;
-    int (*run)(int argc, char **argv);
-} tasks[] = {
-    {"inspect", "what a file holds, and whether it is whole", data_inspect},
-    {"convert", "CSV, NumPy and IDX files to TFRecord, and back", data_convert},
-    {"plan", "who reads which file and which sample, before anything runs", data_plan},
-};
-enum { TASKS = sizeof tasks / sizeof *tasks };
-
-static int help(void)
-{
-    printf("usage: lockstep data inspect|convert|plan [options]\n\n");
-    for (size_t i = 0; i < TASKS; i++) {
-        printf("  %-18s %s\n", tasks[i].name, tasks[i].summary);
-    }
-    printf("\n'lockstep data inspect --help' and so on say more.\n");
-    return CLI_OK;
-}
-
 int cli_data(int argc, char **argv)
 {
-    const char *names[TASKS];
+    static const cli_command tasks[] = {
+        {"inspect", "what a file holds, and whether it is whole", data_inspect},
+        {"convert", "CSV, NumPy and IDX files to TFRecord, and back", data_convert},
+        {"plan", "who reads which file and which sample, before anything runs",
+         data_plan},
+    };
 
-    if (argc < 2) {
-        fprintf(stderr, "lockstep data: inspect, convert or plan?\n"
-                        "Try 'lockstep data --help'.\n");
-        return CLI_USAGE;
-    }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        return help();
-    }
-    for (size_t i = 0; i < TASKS; i++) {
-        if (strcmp(argv[1], tasks[i].name) == 0) {
-            return tasks[i].run(argc - 1, argv + 1);
-        }
-        names[i] = tasks[i].name;
-    }
-    return cli_unknown("lockstep data", "task", argv[1], names, TASKS);
+    return cli_run_task("lockstep data", "task", tasks, LSI_COUNT_OF(tasks), argc, argv);
 }
 
 int data_failed(const char *command, const char *what, const ls_error *err)

@@ -147,7 +147,7 @@ static const char *compression_of(const unsigned char *p, size_t n)
     return NULL;
 }
 
-static void look(data_file *f)
+static void recognise_format(data_file *f)
 {
     const char *compression = compression_of(f->head, f->head_len);
     unsigned char *out = NULL;
@@ -259,7 +259,7 @@ bool data_file_open(const char *path, data_file *out, ls_error *err)
         data_file_close(out);
         return false;
     }
-    look(out);
+    recognise_format(out);
     return true;
 }
 

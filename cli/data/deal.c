@@ -134,7 +134,7 @@ static const char *one_worker(const plan *p)
 {
     return p->replicas > 1
                ? "there is one worker, which reads everything; each batch is "
-                 "cut into one part a replica"
+                 "cut into one part per replica"
                : "there is one worker with one replica, which reads everything";
 }
 
@@ -186,7 +186,7 @@ ls_status plan_choose(plan *p, ls_error *err)
                  p->format == DATA_CSV ? "CSV files are not dealt out whole"
                                        : "files cannot be dealt out whole: ",
                  p->format == DATA_CSV ? "" : err->message,
-                 p->workers == 1 ? "the batches are cut into one part a replica"
+                 p->workers == 1 ? "the batches are cut into one part per replica"
                                  : "every worker reads everything and keeps its part of "
                                    "each batch");
         st = LS_OK;
@@ -295,7 +295,7 @@ static void deal_to_worker(void *arg)
         s->st = take_steps(s, it);
     }
     if (s->st != LS_OK && s->comm != NULL) {
-        ls_comm_abort(s->comm); // nobody waits for this one
+        ls_comm_abort(s->comm); // the other workers do not wait for this one
     }
     ls_dist_iterator_release(it);
     ls_dist_dataset_release(dist);
@@ -353,7 +353,7 @@ static ls_status connect_workers(plan *p, ls_error *err)
     return st;
 }
 
-/* The failure that is the cause: others were only told of it. */
+/* The failure that is the cause: the others are LS_ABORTED because of it. */
 static ls_status first_failure(const plan *p, ls_error *err)
 {
     const plan_share *first = NULL;

@@ -41,7 +41,7 @@ static ls_status note_size(data_report *r, size_t size, ls_error *err)
     return LS_OK;
 }
 
-static ls_status show(data_report *r, const char *text, ls_error *err)
+static ls_status show_text(data_report *r, const char *text, ls_error *err)
 {
     if ((int64_t)r->nfirst >= r->shown) {
         return LS_OK;
@@ -66,9 +66,9 @@ struct line {
     size_t len;
 };
 
-static void LS_PRINTF(2, 3) append(struct line *l, const char *fmt, ...);
+static void LS_PRINTF(2, 3) append_text(struct line *l, const char *fmt, ...);
 
-static void append(struct line *l, const char *fmt, ...)
+static void append_text(struct line *l, const char *fmt, ...)
 {
     va_list args;
     int n;
@@ -99,14 +99,14 @@ static void append_bytes(struct line *l, ls_string s)
     char text[LINE];
 
     if (looks_like_text(s)) {
-        append(l, "\"%s\"", data_printable(s, TEXT_MOST, text, sizeof text));
+        append_text(l, "\"%s\"", data_printable(s, TEXT_MOST, text, sizeof text));
         return;
     }
-    append(l, "%zu bytes", s.len);
+    append_text(l, "%zu bytes", s.len);
     for (size_t i = 0; i < s.len && i < 4; i++) {
-        append(l, " %02x", (unsigned char)s.ptr[i]);
+        append_text(l, " %02x", (unsigned char)s.ptr[i]);
     }
-    append(l, "%s", s.len > 4 ? " ..." : "");
+    append_text(l, "%s", s.len > 4 ? " ..." : "");
 }
 
 static void append_feature(struct line *l, const ls_example_entry *e)
@@ -118,18 +118,18 @@ static void append_feature(struct line *l, const ls_example_entry *e)
     (void)ls_example_entry_int64(e, ints, SHOWN_VALUES);
     (void)ls_example_entry_float(e, floats, SHOWN_VALUES);
     (void)ls_example_entry_bytes(e, strings, SHOWN_VALUES);
-    append(l, "%s%.*s", l->len > 0 ? ", " : "", (int)e->name.len, e->name.ptr);
+    append_text(l, "%s%.*s", l->len > 0 ? ", " : "", (int)e->name.len, e->name.ptr);
     for (size_t i = 0; i < e->count && i < SHOWN_VALUES; i++) {
-        append(l, " ");
+        append_text(l, " ");
         if (e->kind == LS_LIST_INT64) {
-            append(l, "%lld", (long long)ints[i]);
+            append_text(l, "%lld", (long long)ints[i]);
         } else if (e->kind == LS_LIST_FLOAT) {
-            append(l, "%g", (double)floats[i]);
+            append_text(l, "%g", (double)floats[i]);
         } else {
             append_bytes(l, strings[i]);
         }
     }
-    append(l, "%s", e->count > SHOWN_VALUES ? " ..." : "");
+    append_text(l, "%s", e->count > SHOWN_VALUES ? " ..." : "");
 }
 
 static ls_status show_record(data_report *r, ls_string record, ls_error *err)
@@ -146,7 +146,7 @@ static ls_status show_record(data_report *r, ls_string record, ls_error *err)
         l.len = 0;
         append_bytes(&l, record);
     }
-    return show(r, l.text, err);
+    return show_text(r, l.text, err);
 }
 
 /* ---- the kinds of files ---- */
@@ -171,8 +171,9 @@ static ls_status see_line(ls_string line, void *user, ls_error *err)
     char text[LINE];
     ls_status st = note_size(r, line.len, err);
 
-    return st == LS_OK ? show(r, data_printable(line, TEXT_MOST, text, sizeof text), err)
-                       : st;
+    return st == LS_OK
+               ? show_text(r, data_printable(line, TEXT_MOST, text, sizeof text), err)
+               : st;
 }
 
 static ls_status see_fields(ls_value *element, void *user, ls_error *err)
@@ -190,14 +191,14 @@ static ls_status see_fields(ls_value *element, void *user, ls_error *err)
 
         size += s.len;
         if ((int64_t)r->nfirst < r->shown) {
-            append(&l, "%s%s %s", i > 0 ? ", " : "", r->csv.names[i],
-                   data_printable(s, TEXT_MOST / 2, text, sizeof text));
+            append_text(&l, "%s%s %s", i > 0 ? ", " : "", r->csv.names[i],
+                        data_printable(s, TEXT_MOST / 2, text, sizeof text));
         }
     }
     if (note_size(r, size, err) != LS_OK) {
         return err->code;
     }
-    return show(r, l.text, err);
+    return show_text(r, l.text, err);
 }
 
 /* The elements of a tensor on one line: what TensorFlow prints, without its frame. */
@@ -229,7 +230,7 @@ static void append_tensor(struct line *l, const ls_value *leaf)
         }
     }
     p[n] = '\0';
-    append(l, "%.*s%s", TEXT_MOST, p, n > TEXT_MOST ? " ..." : "");
+    append_text(l, "%.*s%s", TEXT_MOST, p, n > TEXT_MOST ? " ..." : "");
 }
 
 /* The first rows of an array; LS_OUT_OF_RANGE once there are enough. */
@@ -245,10 +246,10 @@ static ls_status see_row(ls_value *element, void *user, ls_error *err)
         append_tensor(&l, element);
     }
     for (size_t i = 0; !ls_value_is_leaf(element) && i < ls_value_size(element); i++) {
-        append(&l, "%s%s ", i > 0 ? ", " : "", ls_value_key(element, i));
+        append_text(&l, "%s%s ", i > 0 ? ", " : "", ls_value_key(element, i));
         append_tensor(&l, ls_value_child(element, i));
     }
-    return show(r, l.text, err);
+    return show_text(r, l.text, err);
 }
 
 /* What is wrong with the file, if `st` says that something is. */

@@ -36,12 +36,12 @@ struct convert_zip {
     uint64_t at, left;
 };
 
-static ls_status failed(const convert_zip *z, ls_error *err)
+static ls_status write_failed(const convert_zip *z, ls_error *err)
 {
     return data_system_error(err, z->path);
 }
 
-static unsigned char *put(unsigned char *p, uint64_t x, size_t n)
+static unsigned char *put_number(unsigned char *p, uint64_t x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         *p++ = (unsigned char)(x >> (8 * i));
@@ -52,7 +52,7 @@ static unsigned char *put(unsigned char *p, uint64_t x, size_t n)
 static ls_status put_bytes(convert_zip *z, const void *data, size_t len, ls_error *err)
 {
     if (len > 0 && fwrite(data, 1, len, z->out) != len) {
-        return failed(z, err);
+        return write_failed(z, err);
     }
     z->at += len;
     return LS_OK;
@@ -68,7 +68,7 @@ ls_status convert_zip_open(const char *path, convert_zip **out, ls_error *err)
     }
     z->out = fopen(path, "wb");
     if (z->out == NULL) {
-        (void)failed(z, err);
+        (void)write_failed(z, err);
         convert_zip_release(z);
         return err->code;
     }
@@ -105,10 +105,10 @@ static ls_status end_member(convert_zip *z, ls_error *err)
         return lsi_fail(err, LS_INTERNAL, -1, "array '%s' is %llu bytes short", m->name,
                         (unsigned long long)z->left);
     }
-    put(crc, m->crc, 4);
+    put_number(crc, m->crc, 4);
     if (fseeko(z->out, (off_t)(m->offset + CRC_AT), SEEK_SET) != 0 ||
         fwrite(crc, 1, 4, z->out) != 4 || fseeko(z->out, 0, SEEK_END) != 0) {
-        return failed(z, err);
+        return write_failed(z, err);
     }
     return LS_OK;
 }
@@ -132,7 +132,7 @@ static size_t npy_header(char *buf, size_t size, const char *dtype, const int64_
     memset(buf + len, ' ', whole - len);
     buf[whole - 1] = '\n';
     memcpy(buf, "\x93NUMPY\1", 8); // with the 0 of version 1.0
-    put((unsigned char *)buf + 8, whole - 10, 2);
+    put_number((unsigned char *)buf + 8, whole - 10, 2);
     return whole;
 }
 
@@ -141,28 +141,28 @@ static ls_status local_header(convert_zip *z, const struct member *m, ls_error *
     const bool large = m->size >= LIMIT32;
     const size_t name_len = strlen(m->name);
     unsigned char h[LOCAL_SIZE + LARGE_EXTRA];
-    unsigned char *p = put(h, 0x04034b50U, 4);
+    unsigned char *p = put_number(h, 0x04034b50U, 4);
     ls_status st;
 
-    p = put(p, large ? VERSION_LARGE : VERSION_PLAIN, 2);
-    p = put(p, 0x0800, 2); // names are UTF-8
-    p = put(p, 0, 2);      // stored
-    p = put(p, 0, 2);
-    p = put(p, DATE_1980, 2);
-    p = put(p, 0, 4); // the checksum, later
-    p = put(p, large ? LIMIT32 : m->size, 4);
-    p = put(p, large ? LIMIT32 : m->size, 4);
-    p = put(p, name_len, 2);
-    p = put(p, large ? LARGE_EXTRA : 0, 2);
+    p = put_number(p, large ? VERSION_LARGE : VERSION_PLAIN, 2);
+    p = put_number(p, 0x0800, 2); // names are UTF-8
+    p = put_number(p, 0, 2);      // stored
+    p = put_number(p, 0, 2);
+    p = put_number(p, DATE_1980, 2);
+    p = put_number(p, 0, 4); // the checksum, later
+    p = put_number(p, large ? LIMIT32 : m->size, 4);
+    p = put_number(p, large ? LIMIT32 : m->size, 4);
+    p = put_number(p, name_len, 2);
+    p = put_number(p, large ? LARGE_EXTRA : 0, 2);
     st = put_bytes(z, h, LOCAL_SIZE, err);
     if (st == LS_OK) {
         st = put_bytes(z, m->name, name_len, err);
     }
     if (st == LS_OK && large) {
-        p = put(p, 1, 2);
-        p = put(p, 16, 2);
-        p = put(p, m->size, 8);
-        put(p, m->size, 8);
+        p = put_number(p, 1, 2);
+        p = put_number(p, 16, 2);
+        p = put_number(p, m->size, 8);
+        put_number(p, m->size, 8);
         st = put_bytes(z, h + LOCAL_SIZE, LARGE_EXTRA, err);
     }
     return st;
@@ -224,31 +224,31 @@ static ls_status write_entry(convert_zip *z, const struct member *m, ls_error *e
     const size_t wide = (large ? 16U : 0U) + (far ? 8U : 0U);
     const size_t name_len = strlen(m->name);
     unsigned char h[ENTRY_SIZE], extra[28];
-    unsigned char *p = put(h, 0x02014b50U, 4);
+    unsigned char *p = put_number(h, 0x02014b50U, 4);
     ls_status st;
 
-    p = put(p, VERSION_LARGE, 2);
-    p = put(p, large || far ? VERSION_LARGE : VERSION_PLAIN, 2);
-    p = put(p, 0x0800, 2);
-    p = put(p, 0, 4);
-    p = put(p, DATE_1980, 2);
-    p = put(p, m->crc, 4);
-    p = put(p, large ? LIMIT32 : m->size, 4);
-    p = put(p, large ? LIMIT32 : m->size, 4);
-    p = put(p, name_len, 2);
-    p = put(p, wide > 0 ? wide + 4 : 0, 2);
-    p = put(put(p, 0, 8), 0, 2); // no comment, no disk, no attributes
-    p = put(p, far ? LIMIT32 : m->offset, 4);
+    p = put_number(p, VERSION_LARGE, 2);
+    p = put_number(p, large || far ? VERSION_LARGE : VERSION_PLAIN, 2);
+    p = put_number(p, 0x0800, 2);
+    p = put_number(p, 0, 4);
+    p = put_number(p, DATE_1980, 2);
+    p = put_number(p, m->crc, 4);
+    p = put_number(p, large ? LIMIT32 : m->size, 4);
+    p = put_number(p, large ? LIMIT32 : m->size, 4);
+    p = put_number(p, name_len, 2);
+    p = put_number(p, wide > 0 ? wide + 4 : 0, 2);
+    p = put_number(put_number(p, 0, 8), 0, 2); // no comment, no disk, no attributes
+    p = put_number(p, far ? LIMIT32 : m->offset, 4);
     st = put_bytes(z, h, (size_t)(p - h), err);
     if (st == LS_OK) {
         st = put_bytes(z, m->name, name_len, err);
     }
     if (st == LS_OK && wide > 0) {
-        p = put(put(extra, 1, 2), wide, 2);
+        p = put_number(put_number(extra, 1, 2), wide, 2);
         if (large) {
-            p = put(put(p, m->size, 8), m->size, 8);
+            p = put_number(put_number(p, m->size, 8), m->size, 8);
         }
-        p = far ? put(p, m->offset, 8) : p;
+        p = far ? put_number(p, m->offset, 8) : p;
         st = put_bytes(z, extra, (size_t)(p - extra), err);
     }
     return st;
@@ -262,27 +262,27 @@ static ls_status write_end(convert_zip *z, uint64_t start, ls_error *err)
     unsigned char *p = h;
 
     if (large) {
-        p = put(p, 0x06064b50U, 4);
-        p = put(p, END64_SIZE - 12, 8);
-        p = put(p, VERSION_LARGE, 2);
-        p = put(p, VERSION_LARGE, 2);
-        p = put(p, 0, 8);
-        p = put(p, z->n, 8);
-        p = put(p, z->n, 8);
-        p = put(p, size, 8);
-        p = put(p, start, 8);
-        p = put(p, 0x07064b50U, 4);
-        p = put(p, 0, 4);
-        p = put(p, end64, 8);
-        p = put(p, 1, 4);
+        p = put_number(p, 0x06064b50U, 4);
+        p = put_number(p, END64_SIZE - 12, 8);
+        p = put_number(p, VERSION_LARGE, 2);
+        p = put_number(p, VERSION_LARGE, 2);
+        p = put_number(p, 0, 8);
+        p = put_number(p, z->n, 8);
+        p = put_number(p, z->n, 8);
+        p = put_number(p, size, 8);
+        p = put_number(p, start, 8);
+        p = put_number(p, 0x07064b50U, 4);
+        p = put_number(p, 0, 4);
+        p = put_number(p, end64, 8);
+        p = put_number(p, 1, 4);
     }
-    p = put(p, 0x06054b50U, 4);
-    p = put(p, 0, 4);
-    p = put(p, z->n >= 0xFFFF ? 0xFFFF : z->n, 2);
-    p = put(p, z->n >= 0xFFFF ? 0xFFFF : z->n, 2);
-    p = put(p, large ? LIMIT32 : size, 4);
-    p = put(p, large ? LIMIT32 : start, 4);
-    p = put(p, 0, 2);
+    p = put_number(p, 0x06054b50U, 4);
+    p = put_number(p, 0, 4);
+    p = put_number(p, z->n >= 0xFFFF ? 0xFFFF : z->n, 2);
+    p = put_number(p, z->n >= 0xFFFF ? 0xFFFF : z->n, 2);
+    p = put_number(p, large ? LIMIT32 : size, 4);
+    p = put_number(p, large ? LIMIT32 : start, 4);
+    p = put_number(p, 0, 2);
     return put_bytes(z, h, (size_t)(p - h), err);
 }
 
@@ -301,7 +301,7 @@ ls_status convert_zip_close(convert_zip *z, ls_error *err)
         FILE *out = z->out;
 
         z->out = NULL;
-        st = fclose(out) == 0 ? LS_OK : failed(z, err);
+        st = fclose(out) == 0 ? LS_OK : write_failed(z, err);
     }
     return st;
 }

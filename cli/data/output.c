@@ -20,7 +20,7 @@ static mode_t file_mask(void)
 }
 
 /*
- * Makes a file that nobody else has or could have guessed, in the folder of `name`: a
+ * Makes a file of a name that cannot be guessed, in the folder of `name`: a
  * name can only be changed within one file system. NULL: errno says why.
  */
 static char *make_beside(const char *name)
@@ -116,7 +116,7 @@ ls_status convert_outputs_commit(convert_outputs *o, ls_error *err)
 }
 
 /* What had this name before has it again. */
-static void undo(const convert_output *one, bool renamed)
+static void undo_output(const convert_output *one, bool renamed)
 {
     if (!renamed) {
         (void)unlink(one->temporary);
@@ -135,7 +135,7 @@ void convert_outputs_free(convert_outputs *o, bool keep)
         convert_output *one = &o->list[i];
 
         if (!keep) {
-            undo(one, i < o->renamed);
+            undo_output(one, i < o->renamed);
         } else if (one->older != NULL) {
             (void)unlink(one->older);
         }

@@ -87,7 +87,7 @@ static ls_status count_records(const data_file *f, int64_t *out, ls_error *err)
 }
 
 /* Counts the records of all files; they are of one kind. */
-static int look_at_files(plan *p, bool kind_given)
+static int count_files(plan *p, bool kind_given)
 {
     for (size_t i = 0; i < p->nfiles; i++) {
         ls_error err = LS_ERROR_INIT;
@@ -150,7 +150,7 @@ static bool set_kind(plan *p, const char *kind)
     return false;
 }
 
-static int complain(const char *path, const char *key, const char *wanted)
+static int complain_key(const char *path, const char *key, const char *wanted)
 {
     fprintf(stderr, "%s: %s: \"%s\" is %s\n", command, path, key, wanted);
     return CLI_FAILED;
@@ -164,13 +164,13 @@ static int set_files(plan *p, const char *path, const json_t *value)
         return add_pattern(p, json_string_value(value));
     }
     if (!json_is_array(value) || json_array_size(value) == 0) {
-        return complain(path, "files", "a pattern or a list of names");
+        return complain_key(path, "files", "a pattern or a list of names");
     }
     for (size_t i = 0; status == CLI_OK && i < json_array_size(value); i++) {
         const char *name = json_string_value(json_array_get(value, i));
 
         if (name == NULL) {
-            return complain(path, "files", "a pattern or a list of names");
+            return complain_key(path, "files", "a pattern or a list of names");
         }
         if (!add_file(p, name)) {
             fprintf(stderr, "%s: out of memory\n", command);
@@ -213,7 +213,7 @@ static int set_number(plan *p, const char *path, const char *key, const json_t *
         if (strcmp(key, numbers[i].key) == 0) {
             if (!json_is_integer(value) || json_integer_value(value) < numbers[i].least ||
                 json_integer_value(value) > numbers[i].most) {
-                return complain(path, key, numbers[i].wanted);
+                return complain_key(path, key, numbers[i].wanted);
             }
             *numbers[i].out = json_integer_value(value);
             return CLI_OK;
@@ -233,13 +233,13 @@ static int set_key(plan *p, const char *path, const char *key, const json_t *val
     if (strcmp(key, "kind") == 0) {
         *kind_given = set_kind(p, word);
         return *kind_given ? CLI_OK
-                           : complain(path, key, "\"tfrecord\", \"text\" or \"csv\"");
+                           : complain_key(path, key, "\"tfrecord\", \"text\" or \"csv\"");
     }
     if (strcmp(key, "policy") == 0) {
         return word != NULL && plan_policy_from_name(word, &p->asked)
                    ? CLI_OK
-                   : complain(path, key,
-                              "\"AUTO\", \"FILE\", \"DATA\", \"OFF\" or \"HINT\"");
+                   : complain_key(path, key,
+                                  "\"AUTO\", \"FILE\", \"DATA\", \"OFF\" or \"HINT\"");
     }
     return set_number(p, path, key, value);
 }
@@ -292,7 +292,7 @@ static void print_remedy(const plan *p)
 static int make_plan(plan *p, bool kind_given, bool json)
 {
     ls_error err = LS_ERROR_INIT;
-    int status = look_at_files(p, kind_given);
+    int status = count_files(p, kind_given);
 
     if (status != CLI_OK) {
         return status;

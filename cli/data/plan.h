@@ -45,7 +45,7 @@ typedef struct plan {
     char reason[600];
     int64_t shown; /* steps to keep */
     ls_runtime *runtime;
-    plan_share *shares;    /* one a worker */
+    plan_share *shares;    /* one per worker */
     _Atomic uint8_t *seen; /* how often each record was given, at most 255 */
     int64_t *first;        /* the first record of each file in `seen` */
 } plan;

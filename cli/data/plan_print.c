@@ -136,7 +136,7 @@ static void print_end(const plan *p)
         printf("%lld of %lld records are given more than once\n", (long long)more,
                (long long)p->records);
     } else {
-        printf("%lld of %lld records are given to nobody\n", (long long)less,
+        printf("%lld of %lld records are given to no worker\n", (long long)less,
                (long long)p->records);
     }
 }

@@ -10,7 +10,7 @@ static bool has_arrays(const data_report *r)
     return r->file.format == DATA_NPY || r->file.format == DATA_NPZ;
 }
 
-static const char *unit(const data_report *r)
+static const char *unit_name(const data_report *r)
 {
     switch (r->file.format) {
     case DATA_TEXT:
@@ -173,7 +173,7 @@ static void print_check(const data_report *r)
                (long long)r->damage_at, (long long)r->records);
     } else if (r->damaged) {
         printf("  damaged       yes, after %lld %s\n",
-               (long long)(r->records > 0 ? r->records : 0), unit(r));
+               (long long)(r->records > 0 ? r->records : 0), unit_name(r));
     } else if (r->file.format == DATA_TFRECORD) {
         printf("  checksums     good, all of them\n");
     }
@@ -188,7 +188,7 @@ void data_report_print(const data_report *r)
            r->file.compression != NULL ? r->file.compression : "",
            (long long)r->file.bytes);
     if (r->records >= 0) {
-        printf("  %-13s %lld\n", unit(r), (long long)r->records);
+        printf("  %-13s %lld\n", unit_name(r), (long long)r->records);
     }
     if (r->nsizes > 0) {
         printf("  contents      %lld bytes; min %llu, median %llu, max %llu\n",
@@ -211,7 +211,7 @@ void data_report_print(const data_report *r)
         print_columns(&r->columns);
     }
     if (r->nfirst > 0) {
-        printf("\nfirst %s\n", unit(r));
+        printf("\nfirst %s\n", unit_name(r));
     }
     for (size_t i = 0; i < r->nfirst; i++) {
         printf("  %-5zu %s\n", i, r->first[i]);
