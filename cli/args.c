@@ -1,4 +1,4 @@
-/* The command line: options, words, help, and what is said of mistakes. */
+/* The command line: options, words, help, and messages about mistakes. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -13,8 +13,8 @@ static int smaller(int a, int b)
 }
 
 /*
- * How many slips of a finger make `b` of `a`: a character too many, missing, wrong, or
- * two of them exchanged.
+ * How many typing mistakes lie between `a` and `b`: a character too many, missing, wrong,
+ * or two exchanged (the Damerau-Levenshtein distance).
  */
 static int edit_distance(const char *a, const char *b)
 {

@@ -1,4 +1,4 @@
-/* What the subcommands share: options, help and complaints. */
+/* What the subcommands share: options, help and messages about mistakes. */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Exit statuses: done; it did not work; the command line makes no sense. */
+/* Exit statuses: success; failure; a mistake in the command line. */
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
 typedef struct cli_command {
@@ -43,14 +43,13 @@ typedef struct cli_usage {
     const char *text;    /* what it does, whole lines */
     const cli_option *options;
     size_t count;
-    const char
-        *words; /* "FILE", for the help: arguments that are no options; NULL: none */
+    const char *words; /* "FILE": arguments that are no options; NULL: none */
 } cli_usage;
 
 /*
  * Fills the options from argv[1..]. True: go on; the words are argv[1], argv[2] ... up to
- * a NULL. False: *status is the exit status, and what there is to say (the help, or what is
- * wrong and the nearest right thing) was printed.
+ * a NULL. False: *status is the exit status, and the help, or what is wrong and the nearest
+ * right name, was printed.
  */
 bool cli_parse(const cli_usage *usage, int argc, char **argv, int *status);
 
@@ -63,8 +62,8 @@ int cli_unknown(const char *command, const char *what, const char *word,
                 const char *const *names, size_t count);
 
 /*
- * Runs the task that argv[1] names: a command of commands. `what` is what they are called,
- * "task"; without a name, or with --help, it prints what there is.
+ * Runs the task that argv[1] names. `what` is what tasks are called in messages, "task".
+ * Without a name it fails with CLI_USAGE; --help prints the list of them.
  */
 int cli_run_task(const char *command, const char *what, const cli_command *tasks,
                  size_t count, int argc, char **argv);

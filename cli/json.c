@@ -1,4 +1,4 @@
-/* What is printed as JSON; text of any bytes in it, although JSON knows only UTF-8. */
+/* Printing JSON; bytes that are no UTF-8, which JSON cannot hold, are escaped. */
 #include "cli/cli.h"
 
 #include <jansson.h>
@@ -66,8 +66,7 @@ int cli_print_json(const char *command, json_t *o, size_t flags)
 {
     const bool bad = o == NULL || json_dumpf(o, stdout, flags) != 0;
 
-    if (bad &&
-        ferror(stdout) == 0) { // a failed write is reported at the end of the command
+    if (bad && ferror(stdout) == 0) { // end_output() of main.c reports failed writes
         fprintf(stderr, "%s: out of memory\n", command);
     } else if (!bad) {
         printf("\n");

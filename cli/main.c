@@ -1,4 +1,4 @@
-/* The command `lockstep`: a word that says what to do, and its options. */
+/* The command `lockstep`: runs the command that its first argument names. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -93,7 +93,7 @@ static int run_command(int argc, char **argv)
 static int end_output(int status)
 {
     char why[128] = "not all of it was taken";
-    const bool bad = ferror(stdout) != 0; // errno of that time is gone
+    const bool bad = ferror(stdout) != 0; // errno of the failed write is lost by now
 
     if (fclose(stdout) == 0 && !bad) {
         return status;

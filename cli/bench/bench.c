@@ -1,4 +1,4 @@
-/* `lockstep bench`: what its benchmarks share. */
+/* `lockstep bench`: its options, and how all benchmarks measure. */
 #include "cli/bench/bench.h"
 
 #include "bench/clock.h"
@@ -95,7 +95,7 @@ int bench_print_json(json_t *row)
 {
     const int status = cli_print_json("lockstep bench", row, JSON_REAL_PRECISION(6));
 
-    // A reader that has gone away ends the measuring.
+    // Where stdout is closed, measuring ends.
     return fflush(stdout) == 0 ? status : CLI_FAILED;
 }
 
@@ -146,7 +146,7 @@ static int run_op_or_step(int argc, char **argv, bool op)
 {
     bench_options o = {0};
     const cli_option options[] = {
-        {"--json", NULL, CLI_FLAG, &o.json, "print a JSON object a line"},
+        {"--json", NULL, CLI_FLAG, &o.json, "print one JSON object per line"},
         {"--filter", "NAME", CLI_TEXT, &o.filter, "only those with NAME in their name"},
         {"--threads", "N", CLI_COUNT, &o.threads, "threads (default: 1, then all cores)"},
         {"--seconds", "S", CLI_SECONDS, &o.seconds, "length of a window, of nine each"},
@@ -188,7 +188,7 @@ static int run_collective(int argc, char **argv)
 {
     bench_options o = {0};
     const cli_option options[] = {
-        {"--json", NULL, CLI_FLAG, &o.json, "print a JSON object a line"},
+        {"--json", NULL, CLI_FLAG, &o.json, "print one JSON object per line"},
         {"--filter", "NAME", CLI_TEXT, &o.filter, "only sizes with NAME in their name"},
         {"--local", NULL, CLI_FLAG, &o.local,
          "between threads of this process (default)"},
@@ -216,7 +216,7 @@ static int run_input(int argc, char **argv)
 {
     bench_options o = {0};
     const cli_option options[] = {
-        {"--json", NULL, CLI_FLAG, &o.json, "print a JSON object a line"},
+        {"--json", NULL, CLI_FLAG, &o.json, "print one JSON object per line"},
         {"--filter", "NAME", CLI_TEXT, &o.filter, "only those with NAME in their name"},
         {"--seconds", "S", CLI_SECONDS, &o.seconds, "length of a window, of nine each"},
     };
@@ -237,7 +237,7 @@ static int run_growth(int argc, char **argv)
 {
     bench_options o = {0};
     const cli_option options[] = {
-        {"--json", NULL, CLI_FLAG, &o.json, "print a JSON object a line"},
+        {"--json", NULL, CLI_FLAG, &o.json, "print one JSON object per line"},
         {"--filter", "NAME", CLI_TEXT, &o.filter, "only those with NAME in their name"},
         {"--small", NULL, CLI_FLAG, &o.small,
          "smaller sizes, and only bytes are judged: the same in every run"},

@@ -1,8 +1,8 @@
 /*
  * How `lockstep bench` measures: many short windows, each beside the peak of the cores
  * and the program that is compared with, so that every figure is a ratio taken in one
- * run. The median of those ratios is what counts; a neighbour on the machine moves the
- * ends.
+ * run. The median of those ratios is what counts; other load on the machine moves the
+ * smallest and the largest.
  */
 #ifndef CLI_BENCH_H
 #define CLI_BENCH_H
@@ -45,7 +45,7 @@ bool bench_wanted(const bench_options *o, const char *name);
 int bench_each_thread_count(const bench_options *o,
                             int (*run)(const bench_options *o, ls_device *device));
 
-/* Says on stderr what failed, with the place; returns CLI_FAILED. */
+/* Prints on stderr what failed, with file and line; returns CLI_FAILED. */
 int bench_failed(const char *what, const ls_error *err);
 
 typedef struct bench_stats {
@@ -58,7 +58,7 @@ bench_stats bench_stats_of(double *v, size_t n);
 /* {"min": ..., "p50": ..., "max": ...} */
 json_t *bench_stats_json(bench_stats s);
 
-/* Prints `row` as one line and lets it go. */
+/* Prints `row` as one line and releases it. */
 int bench_print_json(json_t *row);
 
 /* Runs fn(arg) for about `seconds` by the clock asked for; *each receives the seconds of
@@ -69,7 +69,7 @@ ls_status bench_window(const bench_options *o, ls_status (*fn)(void *arg, ls_err
 
 /*
  * A program beside this one (or in libexec/lockstep) that answers each line of its input
- * with a line of JSON; its threads are told by OMP_NUM_THREADS.
+ * with a line of JSON; OMP_NUM_THREADS sets its number of threads.
  */
 typedef struct bench_child bench_child;
 

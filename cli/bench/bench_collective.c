@@ -58,7 +58,7 @@ typedef struct collective_result {
         trips[POLICIES];
 } collective_result;
 
-/* Bytes that cross a link of an ideal ring, as everybody counts: 2 (n-1) / n. */
+/* Bytes that cross a link of an ideal ring, the usual measure: 2 (n-1) / n. */
 static double bus_bytes(const struct run *run)
 {
     return run->ranks < 2 ? (double)run->bytes
@@ -141,7 +141,7 @@ static double time_calls(struct rank *me, int policy, long calls)
 }
 
 /*
- * Payload in bytes a second of all ranks copying at once. Longer copies than COPY_MOST go
+ * Payload in bytes per second of all ranks copying at once. Longer copies than COPY_MOST go
  * past the caches, which a sum that is written where it was read cannot.
  */
 static double time_copies(struct rank *me, long calls)
@@ -155,7 +155,7 @@ static double time_copies(struct rank *me, long calls)
     start = bench_now();
     for (long i = 0; i < calls; i++) {
         memcpy(run->copy[me->index], run->buf[me->index], bytes);
-        atomic_signal_fence(memory_order_seq_cst); // each of them is made
+        atomic_signal_fence(memory_order_seq_cst); // the compiler must not leave one out
     }
     bench_meet(&run->barrier);
     return (double)run->ranks * (double)bytes * (double)calls / (bench_now() - start);
@@ -395,7 +395,7 @@ static int run_all(struct run *run, struct rank *ranks)
             0) {
             fprintf(stderr, "lockstep bench: the system gives no thread for rank %d\n",
                     started);
-            return CLI_FAILED; // the process ends, and the threads that wait with it
+            return CLI_FAILED; // the process ends, and with it the threads that wait
         }
     }
     if (!run->o->json) {

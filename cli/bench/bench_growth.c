@@ -277,7 +277,7 @@ static ls_status run_once(const growth_case *what, int64_t n, struct answer *a,
     return a->st;
 }
 
-/* The best of a few where seconds count: a neighbour makes them longer, never shorter. */
+/* The best of a few where seconds count: other load makes them longer, never shorter. */
 static ls_status run_size(struct growth *g, int i, ls_error *err)
 {
     const int times = g->small ? 1 : 3;
@@ -299,7 +299,7 @@ static ls_status run_size(struct growth *g, int i, ls_error *err)
     return LS_OK;
 }
 
-/* The slope of log(y) over log(n). Less than `least` is as good as nothing. */
+/* The slope of log(y) over log(n). Less than `least` counts as `least`. */
 static double exponent(const struct growth *g, const double *y, double least)
 {
     double sx = 0, sy = 0, sxx = 0, sxy = 0;
@@ -377,7 +377,7 @@ static int print_row(const struct growth *g, const struct verdict *v)
     return CLI_OK;
 }
 
-/* Why a line is too fast, for those who read only this. */
+/* Prints on stderr why a line grows too fast. */
 static void complain_of_growth(const struct growth *g, const struct verdict *v)
 {
     const growth_case *w = g->what;

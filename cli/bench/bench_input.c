@@ -1,4 +1,4 @@
-/* `lockstep bench input`: reading, parsing and dealing out, beside the bare minimum. */
+/* `lockstep bench input`: reading, parsing and distributing, each beside the least work possible. */
 #include "cli/bench/bench_input.h"
 
 #include "bench/clock.h"
@@ -90,7 +90,7 @@ static ls_status read_distributed(void *arg, ls_error *err)
     return st == LS_OUT_OF_RANGE ? LS_OK : st;
 }
 
-/* The bare minimum: the file's bytes, by read() alone. */
+/* The least work possible: the file's bytes, by read() alone. */
 static ls_status read_bytes(void *arg, ls_error *err)
 {
     struct lane *l = arg;
@@ -176,7 +176,7 @@ static ls_status next_step(void *arg, ls_error *err)
 typedef struct input_row {
     const char *name, *unit, *beside; /* beside NULL: nothing */
     lane_fn ours, theirs;
-    double scale; /* units a second are divided by it; 0: microseconds of a call */
+    double scale; /* units per second are divided by it; 0: microseconds of a call */
 } input_row;
 
 static const input_row rows[] = {
@@ -414,7 +414,7 @@ static int run_row(const bench_options *o, const input_row *row, const input_fil
 
 /* ---- memory ---- */
 
-/* Kilobytes that the process has in memory; -1: the system does not tell. */
+/* Kilobytes that the process has in memory; -1: unknown. */
 static int64_t resident(void)
 {
     FILE *in = fopen("/proc/self/statm", "r");

@@ -78,8 +78,8 @@ static int fixed_cost(const bench_options *o, struct side *many)
             json_pack("{ss, ss, si, so}", "bench", "step", "name", "empty", "replicas",
                       ls_strategy_replicas(many->strategy), "us", bench_stats_json(s)));
     }
-    printf("%-7s %10.3f us a step with one scalar summed (min %.3f, max %.3f)\n", "empty",
-           s.p50, s.min, s.max);
+    printf("%-7s %10.3f us per step with one scalar summed (min %.3f, max %.3f)\n",
+           "empty", s.p50, s.min, s.max);
     return CLI_OK;
 }
 

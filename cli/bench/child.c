@@ -1,4 +1,4 @@
-/* A program that is asked a line at a time: the other side of a comparison. */
+/* A program to compare with, which answers each line of its input with one of JSON. */
 #include "cli/bench/bench.h"
 #include "os/process.h"
 
@@ -54,7 +54,7 @@ bench_child *bench_child_start(const char *program, int threads)
     }
     snprintf(setting, sizeof setting, "OMP_NUM_THREADS=%d", threads);
     child = calloc(1, sizeof *child);
-    signal(SIGPIPE, SIG_IGN); // a child that died is an answer that does not come
+    signal(SIGPIPE, SIG_IGN); // writing to a child that has ended fails instead
     if (child != NULL && lsi_process_start(&how, &child->process, NULL) != LS_OK) {
         free(child);
         child = NULL;

@@ -1,4 +1,4 @@
-/* `lockstep data convert`: arguments, progress, and that nothing stays half-written. */
+/* `lockstep data convert`: arguments, progress, and removing what a failure left. */
 #include "cli/data/convert.h"
 
 #include "bench/clock.h"
@@ -29,12 +29,12 @@ static void heed_signals(void)
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct sigaction before;
 
-        // What nohup and & of a shell have made ignored stays ignored.
+        // Signals that nohup or a shell's & made ignored stay ignored.
         if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
             (void)sigaction(signals[i], &action, NULL);
         }
     }
-    // A file that may not grow any more is a failed write, and the rest is removed.
+    // A write beyond the limit of a file's size fails, and the files are removed.
     action.sa_handler = SIG_IGN;
     (void)sigaction(SIGXFSZ, &action, NULL);
 }
@@ -65,7 +65,7 @@ static bool ends_with(const char *s, const char *end)
     return n > m && strcmp(s + n - m, end) == 0;
 }
 
-/* What the options say of one another. CLI_OK: go on. */
+/* Whether files and options fit together. CLI_OK: they do. */
 static int check_job(const convert_job *job, bool table)
 {
     const data_format format = job->from[0].format;
@@ -193,13 +193,14 @@ static int convert_files(convert_job *job, char **words, size_t n, const char *l
 }
 
 static const char text[] =
-    "Makes TFRecord files of Examples out of CSV (a feature a column; whole numbers are\n"
-    "int64, other numbers float, the rest bytes; an empty field is no feature), npy and\n"
-    "npz (an Example a row; rows of uint8 are bytes, integers int64, floats float) and\n"
-    "IDX files (image, height, width and, with --labels, label). With a TO that ends in\n"
-    ".csv or .npz: Examples back to a table, if every feature has a fixed size. "
-    "TFRecord\n"
-    "to TFRecord deals records out anew.\n"
+    "Makes TFRecord files of Examples out of CSV (one feature per column; whole numbers\n"
+    "are int64, other numbers float, the rest bytes; an empty field is no feature), npy\n"
+    "and npz (one Example per row; rows of uint8 are bytes, integers int64, floats "
+    "float)\n"
+    "and IDX files (image, height, width and, with --labels, label). With a TO that "
+    "ends\n"
+    "in .csv or .npz: Examples back to a table, if every feature has a fixed size.\n"
+    "TFRecord to TFRecord deals records out anew.\n"
     "\n"
     "With --shards N files are called TO-00000-of-0000N.tfrecord, and each is a\n"
     "contiguous part: the first records are in the first file. Files appear under their\n"

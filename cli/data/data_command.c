@@ -1,4 +1,4 @@
-/* `lockstep data`: files of samples, looked at, converted and dealt out. */
+/* `lockstep data`: inspects, converts and plans the reading of files of samples. */
 #include "cli/data/data_command.h"
 #include "os/error.h"
 
@@ -91,7 +91,7 @@ const char *data_printable(ls_string s, size_t most, char *buf, size_t size)
         }
     }
     while (i < s.len && n > 0 && ((unsigned char)s.ptr[i] & 0xc0) == 0x80) {
-        // The rest of a character that was cut: it goes as well.
+        // The first bytes of a character that was cut are dropped, too.
         i--;
         n--;
     }

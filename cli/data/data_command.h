@@ -36,7 +36,7 @@ const char *data_printable(ls_string s, size_t most, char *buf, size_t size);
 /* ---- files (data_file.c) ---- */
 
 typedef enum data_format {
-    DATA_EMPTY, /* no bytes, and a name that says nothing */
+    DATA_EMPTY, /* no bytes, and no known ending of its name */
     DATA_TFRECORD,
     DATA_TEXT,
     DATA_CSV,
@@ -55,7 +55,7 @@ typedef struct data_file {
     size_t head_len;
 } data_file;
 
-/* Looks at the first bytes. False: it cannot be read, and `err` says why. */
+/* Recognises its format. False: it cannot be read, and `err` says why. */
 bool data_file_open(const char *path, data_file *out, ls_error *err);
 void data_file_close(data_file *f);
 

@@ -1,4 +1,5 @@
-/* What a file is, by its bytes; its name decides only where they leave it open. */
+/* Recognising the format of a file by its bytes, or by its name where they do not tell;
+ * reading its records. */
 #include "cli/data/data_command.h"
 
 #include <stdio.h>
@@ -39,7 +40,7 @@ static bool is_text(const unsigned char *p, size_t n)
             return false;
         }
         if (p[i] == 0) {
-            return false; // strchr() finds the end of its string
+            return false; // strchr() also finds the NUL of its string
         }
     }
     return true;
@@ -169,7 +170,7 @@ static void recognise_format(data_file *f)
     free(out);
     f->format = by_bytes(f->path, f->head, f->head_len);
     if (compression[0] == 'G') {
-        f->compression = compression; // its magic is no accident: a damaged one
+        f->compression = compression; // it has the magic number: a damaged file
     }
 }
 

@@ -6,7 +6,7 @@
 
 enum {
     NAME_MOST = 65535 - 4, /* a zip archive has 16 bits for it, ".npy" included */
-    SHOWN = 80,            /* of a name in a message: what is wrong stands behind it */
+    SHOWN = 80,            /* bytes of a name in a message, so that the rest of it fits */
 };
 
 struct table {
@@ -168,7 +168,7 @@ static void print_string(FILE *out, ls_string s)
     fputc('"', out);
 }
 
-/* A name however long, and its place behind it. */
+/* A name of any length, and its index. */
 static void print_name(FILE *out, const char *name, const char *place)
 {
     const ls_string s = {name, strlen(name)};

@@ -1,5 +1,5 @@
 /*
- * Dealing samples out as the library would: the same pipeline, but its records are
+ * Distributes samples by the library: the pipeline has the same shape, but its records are
  * numbers, and the workers are threads of this process.
  */
 #include "cli/data/plan.h"
@@ -118,7 +118,7 @@ ls_dataset *plan_pipeline(plan *p)
         d = ls_dataset_shuffle(d, p->shuffle, p->seed);
     }
     if (p->repeat != 1) {
-        // Of nothing there is nothing, however often; what is not counted has no end.
+        // No records stay none when repeated; steps that are not counted have no end.
         d = ls_dataset_repeat(d, plan_is_counted(p) && p->records > 0 ? p->repeat : -1);
     }
     if (p->batch > 0) {

@@ -318,7 +318,7 @@ static void read_arrays(data_report *r, ls_dataset *d)
     }
     st = d != NULL ? ls_dataset_status(d, &r->damage) : LS_OK;
     if (st != LS_OK && st != LS_DATA_LOSS) {
-        r->records = -1; // arrays that have no rows in common: still arrays
+        r->records = -1; // arrays of different lengths have no common rows
         return;
     }
     r->records = d != NULL && st == LS_OK ? ls_dataset_cardinality(d) : 0;

@@ -10,7 +10,7 @@
 
 enum { READ_WRITE_ALL = 0666 };
 
-/* The bits that new files do not get; the mask can only be read by setting it. */
+/* The umask, which can only be read by setting it. */
 static mode_t file_mask(void)
 {
     const mode_t mask = umask(0);
@@ -20,8 +20,8 @@ static mode_t file_mask(void)
 }
 
 /*
- * Makes a file of a name that cannot be guessed, in the folder of `name`: a
- * name can only be changed within one file system. NULL: errno says why.
+ * Makes a file of a name that cannot be guessed, in the folder of `name`: rename() works
+ * only within one file system. NULL: errno says why.
  */
 static char *make_beside(const char *name)
 {
@@ -88,7 +88,7 @@ static ls_status keep_older(convert_output *one, ls_error *err)
     if (one->older == NULL) {
         return data_system_error(err, one->name);
     }
-    // A second name where there can be one, so that the first never is without its file.
+    // A second link where possible, so that the name always has a file.
     if (unlink(one->older) == 0 &&
         (linkat(AT_FDCWD, one->name, AT_FDCWD, one->older, 0) == 0 ||
          rename(one->name, one->older) == 0)) {
@@ -115,7 +115,7 @@ ls_status convert_outputs_commit(convert_outputs *o, ls_error *err)
     return LS_OK;
 }
 
-/* What had this name before has it again. */
+/* Gives the name back to the file that had it before. */
 static void undo_output(const convert_output *one, bool renamed)
 {
     if (!renamed) {

@@ -273,7 +273,7 @@ static int read_pipeline(plan *p, const char *path, bool *kind_given)
 
 /* ---- the command ---- */
 
-/* What to do about a plan that cannot be. */
+/* Prints what to change if no plan is possible. */
 static void print_remedy(const plan *p)
 {
     if (p->batch == 0) {

@@ -56,8 +56,7 @@ ls_dataset *plan_pipeline(plan *p);
 /* Which policy is in force and why. */
 ls_status plan_choose(plan *p, ls_error *err);
 
-/* Whether all steps are gone through and counted: not where there is no end, or none that
- * would be seen. */
+/* Whether all steps are run and counted: not if there is no end, or too many of them. */
 bool plan_is_counted(const plan *p);
 
 /* Distributes the pipeline over threads that stand for the workers. */

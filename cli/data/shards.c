@@ -78,7 +78,7 @@ static int64_t shard_end(const struct shards *s)
     return k * each + (k < more ? k : more);
 }
 
-/* The shard that the next record belongs to is open then. */
+/* Opens the shard that the next record belongs to, if it is not open. */
 static ls_status begin_record(struct shards *s, ls_error *err)
 {
     return s->written++ == shard_end(s) ? open_shard(s, err) : LS_OK;
