@@ -58,13 +58,6 @@ ls_status convert_count(convert_job *job, ls_error *err)
     return convert_stopped(err);
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-    const size_t n = strlen(s), m = strlen(end);
-
-    return n > m && strcmp(s + n - m, end) == 0;
-}
-
 /* Whether files and options fit together. CLI_OK: they do. */
 static int check_job(const convert_job *job, bool table)
 {
@@ -118,7 +111,7 @@ static int run_job(convert_job *job, bool table)
     job->terminal = isatty(STDERR_FILENO) == 1;
     if (!table) {
         st = convert_to_shards(job, &err);
-    } else if (ends_with(job->to, ".csv")) {
+    } else if (data_ends_with(job->to, ".csv")) {
         st = convert_to_csv(job, &err);
     } else {
         st = convert_to_npz(job, &err);
@@ -166,7 +159,7 @@ static bool open_files(convert_job *job, char **words, size_t n, const char *lab
 
 static int convert_files(convert_job *job, char **words, size_t n, const char *labels)
 {
-    const bool table = ends_with(job->to, ".csv") || ends_with(job->to, ".npz");
+    const bool table = data_ends_with(job->to, ".csv") || data_ends_with(job->to, ".npz");
     int status = CLI_FAILED;
 
     if (n < 1) {

@@ -77,6 +77,13 @@ ls_string data_string(const ls_value *element)
     return s != NULL ? *s : none;
 }
 
+bool data_ends_with(const char *s, const char *end)
+{
+    const size_t n = strlen(s), m = strlen(end);
+
+    return n > m && strcmp(s + n - m, end) == 0;
+}
+
 const char *data_printable(ls_string s, size_t most, char *buf, size_t size)
 {
     size_t n = 0, i = 0;

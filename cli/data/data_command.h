@@ -29,6 +29,8 @@ ls_status data_system_error(ls_error *err, const char *path);
 /* The string of an element that is one; empty if it is none. */
 ls_string data_string(const ls_value *element);
 
+bool data_ends_with(const char *s, const char *end); /* and has more before it */
+
 /* `s` with its end cut off at `most` bytes and what is not printable as \x.., into buf.
  */
 const char *data_printable(ls_string s, size_t most, char *buf, size_t size);
@@ -92,6 +94,9 @@ void data_csv_close(data_csv *c);
 
 /* Elements are tuples of strings; a field that is absent is "". NULL: no memory. */
 ls_dataset *data_csv_dataset(const data_file *f, const data_csv *c);
+
+/* Field `i` of such an element; one column alone is no tuple. */
+ls_string data_csv_field(const data_csv *c, const ls_value *element, size_t i);
 
 /* Whether the whole of `s` is an int64; a number. */
 bool data_is_int(ls_string s, int64_t *out);

@@ -184,3 +184,10 @@ ls_dataset *data_csv_dataset(const data_file *f, const data_csv *c)
     free(columns);
     return d;
 }
+
+ls_string data_csv_field(const data_csv *c, const ls_value *element, size_t i)
+{
+    const bool bare = c->n == 1 && ls_value_is_leaf(element);
+
+    return data_string(bare ? element : ls_value_child(element, i));
+}

@@ -18,13 +18,6 @@ const char *data_format_name(data_format format)
     return names[format];
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-    const size_t n = strlen(s), m = strlen(end);
-
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
-
 static bool is_idx(const unsigned char *p, size_t n)
 {
     static const char types[] = "\x08\x09\x0b\x0c\x0d\x0e";
@@ -112,7 +105,7 @@ static data_format by_bytes(const char *path, const unsigned char *p, size_t n)
         return DATA_IDX;
     }
     if (is_text(p, n)) {
-        return ends_with(path, ".csv") || is_csv(p, n) ? DATA_CSV : DATA_TEXT;
+        return data_ends_with(path, ".csv") || is_csv(p, n) ? DATA_CSV : DATA_TEXT;
     }
     return by_name(path, DATA_UNKNOWN); // damaged at its beginning
 }

@@ -185,9 +185,7 @@ static ls_status see_fields(ls_value *element, void *user, ls_error *err)
     char text[LINE];
 
     for (size_t i = 0; i < n; i++) {
-        const ls_value *field =
-            n == 1 && ls_value_is_leaf(element) ? element : ls_value_child(element, i);
-        const ls_string s = data_string(field);
+        const ls_string s = data_csv_field(&r->csv, element, i);
 
         size += s.len;
         if ((int64_t)r->nfirst < r->shown) {

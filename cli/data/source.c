@@ -90,20 +90,13 @@ static ls_status fill_image(convert_source *s, ls_value *element, ls_example *e,
 
 /* ---- CSV ---- */
 
-static ls_string field_at(const convert_source *s, const ls_value *element, size_t i)
-{
-    const bool bare = s->csv.n == 1 && ls_value_is_leaf(element);
-
-    return data_string(bare ? element : ls_value_child(element, i));
-}
-
 static ls_status fill_fields(convert_source *s, ls_value *element, ls_example *e,
                              ls_error *err)
 {
     ls_status st = LS_OK;
 
     for (size_t i = 0; st == LS_OK && i < s->csv.n; i++) {
-        const ls_string field = field_at(s, element, i);
+        const ls_string field = data_csv_field(&s->csv, element, i);
         const char *name = s->csv.names[i];
         int64_t whole = 0;
         float number = 0;
@@ -128,7 +121,7 @@ static ls_status see_fields(ls_value *element, void *user, ls_error *err)
     convert_source *s = user;
 
     for (size_t i = 0; i < s->csv.n; i++) {
-        const ls_string field = field_at(s, element, i);
+        const ls_string field = data_csv_field(&s->csv, element, i);
         int64_t whole = 0;
         float number = 0;
 
