@@ -1,5 +1,5 @@
 /* `lockstep info`: what the library is and what it found on this machine. */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <jansson.h>
 #include <lockstep/lockstep.h>
@@ -252,8 +252,8 @@ static int print_json(const ls_machine *m)
     return cli_print_json("lockstep info", all, JSON_INDENT(2));
 }
 
-/* Settings that were left out, and why: each is said once, whoever reads it again. */
-static void warn(ls_log_level level, const char *line, void *user)
+/* Prints a warning about a setting that was left out, once. */
+static void print_warning(ls_log_level level, const char *line, void *user)
 {
     static char said[8][160];
     static size_t n;
@@ -283,7 +283,10 @@ int cli_info(int argc, char **argv)
         "logical devices and their instruction set, optional modules (with what to\n"
         "install for those that are missing), and every setting with where it came "
         "from.\n",
-        options, sizeof options / sizeof *options};
+        options,
+        sizeof options / sizeof *options,
+        NULL,
+    };
     ls_machine machine = LS_MACHINE_INIT;
     ls_error err = LS_ERROR_INIT;
     int status = CLI_OK;
@@ -291,7 +294,7 @@ int cli_info(int argc, char **argv)
     if (!cli_parse(&usage, argc, argv, &status)) {
         return status;
     }
-    ls_log_set(LS_LOG_WARNING, warn, NULL);
+    ls_log_set(LS_LOG_WARNING, print_warning, NULL);
     if (ls_info_machine(&machine, &err) != LS_OK) {
         fprintf(stderr, "lockstep info: %s\n", err.message);
         return CLI_FAILED;

@@ -1,13 +1,14 @@
-/* What is printed as JSON; text of any bytes in it, although JSON knows only UTF-8. */
-#include "cli.h"
+/* Printing JSON; bytes that are no UTF-8, which JSON cannot hold, are escaped. */
+#include "cli/cli.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* How long the character at `p` is; 0: these bytes are none. The terminator ends it. */
-static size_t character(const unsigned char *p)
+/* The length of the UTF-8 character at `p`; 0: these bytes are none. A NUL follows the
+ * text. */
+static size_t character_length(const unsigned char *p)
 {
     static const struct {
         unsigned char mask, lead;
@@ -46,7 +47,7 @@ json_t *cli_json_text(const char *text)
         return NULL;
     }
     while (*p != '\0') {
-        const size_t len = character(p);
+        const size_t len = character_length(p);
 
         if (len == 0) {
             n += (size_t)snprintf(out + n, 5, "\\x%02x", *p++);
@@ -65,7 +66,7 @@ int cli_print_json(const char *command, json_t *o, size_t flags)
 {
     const bool bad = o == NULL || json_dumpf(o, stdout, flags) != 0;
 
-    if (bad && ferror(stdout) == 0) { // the other way to fail is told at the end
+    if (bad && ferror(stdout) == 0) { // end_output() of main.c reports failed writes
         fprintf(stderr, "%s: out of memory\n", command);
     } else if (!bad) {
         printf("\n");

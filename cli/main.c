@@ -1,5 +1,5 @@
-/* The command `lockstep`: a word that says what to do, and its options. */
-#include "cli.h"
+/* The command `lockstep`: runs the command that its first argument names. */
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <lockstep/lockstep.h>
@@ -29,7 +29,7 @@ static void print_help(FILE *to)
                 "  --help             this text; 'lockstep COMMAND --help' says more\n");
 }
 
-static const cli_command *find(const char *name)
+static const cli_command *find_command(const char *name)
 {
     for (size_t i = 0; i < COMMANDS; i++) {
         if (strcmp(commands[i].name, name) == 0) {
@@ -39,7 +39,7 @@ static const cli_command *find(const char *name)
     return NULL;
 }
 
-static int unknown(const char *word)
+static int unknown_command(const char *word)
 {
     const char *names[COMMANDS + 2] = {"--help", "--version"};
 
@@ -53,14 +53,14 @@ static int unknown(const char *word)
 }
 
 /* `lockstep help bench` is `lockstep bench --help`. */
-static int help(int argc, char **argv)
+static int print_help_of(int argc, char **argv)
 {
     static char flag[] = "--help";
-    const cli_command *command = argc > 2 ? find(argv[2]) : NULL;
+    const cli_command *command = argc > 2 ? find_command(argv[2]) : NULL;
     char *args[] = {argv[0], flag, NULL};
 
     if (argc > 2 && command == NULL) {
-        return unknown(argv[2]);
+        return unknown_command(argv[2]);
     }
     if (command != NULL) {
         return command->run(2, args);
@@ -69,7 +69,7 @@ static int help(int argc, char **argv)
     return CLI_OK;
 }
 
-static int run(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
     const cli_command *command = NULL;
 
@@ -83,17 +83,17 @@ static int run(int argc, char **argv)
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
-        return help(argc, argv);
+        return print_help_of(argc, argv);
     }
-    command = find(argv[1]);
-    return command != NULL ? command->run(argc - 1, argv + 1) : unknown(argv[1]);
+    command = find_command(argv[1]);
+    return command != NULL ? command->run(argc - 1, argv + 1) : unknown_command(argv[1]);
 }
 
-/* Whatever printed it: an answer that did not arrive is none. */
+/* Fails if not all of the output was written, whichever command printed it. */
 static int end_output(int status)
 {
     char why[128] = "not all of it was taken";
-    const bool bad = ferror(stdout) != 0; // errno of that time is gone
+    const bool bad = ferror(stdout) != 0; // errno of the failed write is lost by now
 
     if (fclose(stdout) == 0 && !bad) {
         return status;
@@ -107,5 +107,5 @@ static int end_output(int status)
 
 int main(int argc, char **argv)
 {
-    return end_output(run(argc, argv));
+    return end_output(run_command(argc, argv));
 }

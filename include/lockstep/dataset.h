@@ -183,6 +183,25 @@ LS_API ls_dataset *ls_dataset_idx(const char *name);
 /* Rows of the arrays of an npz archive, as a dict by their names; read by this call. */
 LS_API ls_dataset *ls_dataset_npz(const char *name);
 
+/* An array in a NumPy file, as its header describes it. */
+typedef struct ls_array_header {
+    char *name; /* in an .npz file, without ".npy"; "" in an .npy file */
+
+    /* "<f4"; "a record" for one of several fields; "no array" for a member of an .npz
+     * file that is not an array. */
+    char dtype[64];
+    char shape[160]; /* "(2, 3)" */
+    bool fortran_order;
+} ls_array_header;
+
+/*
+ * The headers of all arrays of an .npy or .npz file, also of those that no dataset can
+ * read; the elements are not read. Release them with ls_array_headers_release().
+ */
+LS_API LS_MUST_USE ls_status ls_array_headers(const char *name, ls_array_header **out,
+                                              size_t *n, ls_error *err);
+LS_API void ls_array_headers_release(ls_array_header *headers, size_t n);
+
 /*
  * A source written by the caller, which is copied: `open` makes a state per iterator,
  * `next` returns elements until LS_OUT_OF_RANGE (the end), `close` frees the state.

@@ -1,11 +1,24 @@
 /*
- * lockstep/record.h - writing TFRecord files, and the tf.train.Examples in them.
+ * lockstep/record.h - writing and reading TFRecord files, and the tf.train.Examples in them.
  *
  *     LS_TRY(ls_record_writer_open("train.tfrecord", "GZIP", &w, &err));
  *     LS_TRY(ls_example_add_int64(e, "label", &label, 1, &err));
  *     LS_TRY(ls_example_add_bytes(e, "image", &pixels, 1, &err));
  *     LS_TRY(ls_record_writer_write_example(w, e, &err));
  *     LS_TRY(ls_record_writer_close(w, &err));
+ *
+ * Training reads files by ls_dataset_tfrecord() (dataset.h) and Examples by
+ * ls_dataset_parse_example() (example.h). The reader and the walk of this header are for
+ * programs that look into files of which they know nothing beforehand:
+ *
+ *     LS_TRY(ls_record_reader_open("train.tfrecord", &opts, &r, &err));
+ *     while ((st = ls_record_reader_next(r, &record, &err)) == LS_OK) {
+ *         ls_example_walk walk = LS_EXAMPLE_WALK_INIT(record);
+ *
+ *         while ((st = ls_example_walk_next(&walk, &entry, &err)) == LS_OK) {
+ *             printf("%.*s: %zu values\n", (int)entry.name.len, entry.name.ptr, entry.count);
+ *         }
+ *     }
  *
  * Threads: one at a time.
  */
@@ -65,6 +78,95 @@ LS_API LS_MUST_USE ls_status ls_example_add_bytes(ls_example *e, const char *nam
  */
 LS_API LS_MUST_USE ls_status ls_example_serialize(ls_example *e, ls_string *out,
                                                   ls_error *err);
+
+/* ---- reading ---- */
+
+typedef struct ls_record_reader ls_record_reader;
+
+/* Start from LS_RECORD_READER_OPTIONS_INIT. */
+typedef struct ls_record_reader_options {
+    size_t struct_size;
+    const char *compression; /* NULL or "": none; "ZLIB"; "GZIP"; "AUTO": as the first
+                                bytes of the file say */
+    size_t buffer;           /* bytes read at once; 0: choose */
+    bool lines;              /* records are lines of text without their ends */
+    bool whole;              /* a file that was cut off between two records is
+                                LS_DATA_LOSS; otherwise it just ends there */
+} ls_record_reader_options;
+
+/* clang-format off */
+#define LS_RECORD_READER_OPTIONS_INIT \
+    {sizeof(ls_record_reader_options), NULL, 0, false, false}
+/* clang-format on */
+
+/* Opens the file. `opts`: NULL for the defaults. */
+LS_API LS_MUST_USE ls_status ls_record_reader_open(const char *path,
+                                                   const ls_record_reader_options *opts,
+                                                   ls_record_reader **out, ls_error *err);
+
+/*
+ * The next record: bytes that stay until the next call with this reader. Both checksums
+ * of a TFRecord are checked.
+ *
+ * Returns LS_OK; LS_OUT_OF_RANGE at the end; LS_DATA_LOSS, and the message names the file
+ * and the byte where it is damaged. After both every later call returns the same.
+ */
+LS_API LS_MUST_USE ls_status ls_record_reader_next(ls_record_reader *r, ls_string *out,
+                                                   ls_error *err);
+
+/* Passes over a record: of a TFRecord only the length and its checksum are looked at, and
+ * in a file that is not compressed the data are not read. Returns as the above. */
+LS_API LS_MUST_USE ls_status ls_record_reader_skip(ls_record_reader *r, ls_error *err);
+
+/* Where in the decompressed file the record of the last call begins; after a call that
+ * failed, where the one that failed does. */
+LS_API uint64_t ls_record_reader_offset(const ls_record_reader *r);
+LS_API void ls_record_reader_close(ls_record_reader *r); /* NULL is allowed */
+
+/* Whether a file whose contents begin with these bytes is a TFRecord file, by the checksum
+ * of the first record's length. At least 12 bytes are needed. */
+LS_API bool ls_record_begins(const void *head, size_t len);
+
+/* ---- Examples of which nothing is known ---- */
+
+typedef enum ls_list_kind {
+    LS_LIST_NONE = 0, /* the feature has no list, which means that it is absent */
+    LS_LIST_BYTES,
+    LS_LIST_FLOAT,
+    LS_LIST_INT64
+} ls_list_kind;
+
+/* A feature of a serialized Example; its strings lie in the Example's bytes. */
+typedef struct ls_example_entry {
+    ls_string name; /* any bytes; no NUL follows them */
+    ls_list_kind kind;
+    size_t count;   /* of values */
+    ls_string list; /* the values as they are encoded */
+} ls_example_entry;
+
+/* Goes over the features of a serialized Example, which is borrowed. Nothing is allocated;
+ * the fields are the walk's own. */
+typedef struct ls_example_walk {
+    ls_string example, features; /* what is left of both */
+} ls_example_walk;
+
+/* clang-format off */
+#define LS_EXAMPLE_WALK_INIT(serialized) {(serialized), {NULL, 0}}
+/* clang-format on */
+
+/*
+ * The next feature. LS_OUT_OF_RANGE: there are no more. LS_INVALID_ARGUMENT: the bytes are
+ * no Example; fields that no Example has count as that, because nearly any bytes would be
+ * one otherwise.
+ */
+LS_API LS_MUST_USE ls_status ls_example_walk_next(ls_example_walk *w,
+                                                  ls_example_entry *out, ls_error *err);
+
+/* Copies the first values, at most `room`; returns how many. 0 for another kind of list. */
+LS_API size_t ls_example_entry_int64(const ls_example_entry *e, int64_t *to, size_t room);
+LS_API size_t ls_example_entry_float(const ls_example_entry *e, float *to, size_t room);
+LS_API size_t ls_example_entry_bytes(const ls_example_entry *e, ls_string *to,
+                                     size_t room);
 
 #ifdef __cplusplus
 }

@@ -119,7 +119,7 @@ struct ls_dist_dataset {
     atomic_int refs;
     ls_strategy *strategy; /* retained */
     ls_comm *comm;         /* borrowed; NULL: the workers do not synchronize */
-    lsi_comm_site place;  /* the site of the call that distributes it */
+    lsi_comm_site place;   /* the site of the call that distributes it */
     int workers, worker;
     int local; /* replicas of this worker */
     int total; /* replicas of all workers */
@@ -172,7 +172,7 @@ struct ls_dist_iterator {
     int64_t *facts;           /* what all workers sent, in one step */
     int64_t steps;            /* returned so far */
     bool over;                /* the end was reached */
-    lsi_comm_site place;     /* the site of the program's call for a step */
+    lsi_comm_site place;      /* the site of the program's call for a step */
 };
 
 ls_status lsi_dist_iterator_create(ls_dist_dataset *dd, bool uninitialized,

@@ -26,7 +26,8 @@ extern char **environ;
 
 struct lsi_process {
     pid_t pid;
-    int out;        // our end of the pipe; -1: none
+    int out;        // our end of the pipe of its output; -1: none
+    int in;         // and of its input; -1: none
     int end_fd;     // readable when the process has ended (Linux); -1: none
     bool group;     // it leads one
     lsi_mutex lock; // guards `ended`: after the wait, another process may get the number
@@ -39,7 +40,8 @@ struct attempt {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     bool have_files, have_attributes;
-    int pipe[2];
+    int pipe[2];  // of its output
+    int input[2]; // of its input
     char **environment;
 };
 
@@ -89,7 +91,7 @@ static int make_pipe(int fds[2])
             return errno;
         }
     }
-    return fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0 ? errno : 0;
+    return 0;
 }
 
 /* Where the new process's input and output go; an errno. */
@@ -98,11 +100,19 @@ static int route_files(const lsi_spawn *how, struct attempt *a)
     int rc = posix_spawn_file_actions_init(&a->files);
 
     a->have_files = rc == 0;
-    if (rc == 0) {
+    if (rc == 0 && how->input_pipe) {
+        rc = make_pipe(a->input);
+        if (rc == 0) {
+            rc = posix_spawn_file_actions_adddup2(&a->files, a->input[0], 0);
+        }
+    } else if (rc == 0) {
         rc = posix_spawn_file_actions_addopen(&a->files, 0, "/dev/null", O_RDONLY, 0);
     }
     if (rc == 0 && how->output_pipe) {
         rc = make_pipe(a->pipe);
+        if (rc == 0 && fcntl(a->pipe[0], F_SETFL, O_NONBLOCK) != 0) {
+            rc = errno;
+        }
         if (rc == 0) {
             rc = posix_spawn_file_actions_adddup2(&a->files, a->pipe[1], 1);
         }
@@ -110,7 +120,7 @@ static int route_files(const lsi_spawn *how, struct attempt *a)
         rc = posix_spawn_file_actions_addopen(&a->files, 1, how->output_path,
                                               O_WRONLY | O_CREAT | O_APPEND, 0666);
     }
-    if (rc == 0 && (how->output_pipe || how->output_path != NULL)) {
+    if (rc == 0 && !how->output_alone && (how->output_pipe || how->output_path != NULL)) {
         rc = posix_spawn_file_actions_adddup2(&a->files, 1, 2);
     }
     return rc;
@@ -151,6 +161,9 @@ static void undo(struct attempt *a)
         if (a->pipe[i] >= 0) {
             (void)close(a->pipe[i]);
         }
+        if (a->input[i] >= 0) {
+            (void)close(a->input[i]);
+        }
     }
     lsi_free(a->environment);
 }
@@ -168,7 +181,7 @@ static int watch(pid_t pid)
 
 ls_status lsi_process_start(const lsi_spawn *how, lsi_process **out, ls_error *err)
 {
-    struct attempt a = {.pipe = {-1, -1}};
+    struct attempt a = {.pipe = {-1, -1}, .input = {-1, -1}};
     lsi_process *p = NULL;
     ls_status st = LS_OK;
     int rc;
@@ -196,7 +209,8 @@ ls_status lsi_process_start(const lsi_spawn *how, lsi_process **out, ls_error *e
     }
     p->group = how->own_group;
     p->out = a.pipe[0];
-    a.pipe[0] = -1; // it is the process's now
+    p->in = a.input[1];
+    a.pipe[0] = a.input[1] = -1; // they are the process's now
     p->end_fd = watch(p->pid);
     lsi_mutex_init(&p->lock);
     *out = p;
@@ -282,6 +296,7 @@ void lsi_process_release(lsi_process *process)
         (void)lsi_process_kill(process, SIGKILL, NULL);
         (void)lsi_process_wait(process, LSI_DEADLINE_NEVER, &how, NULL);
     }
+    lsi_process_end_input(process);
     if (process->out >= 0) {
         (void)close(process->out);
     }
@@ -315,6 +330,38 @@ ls_status lsi_process_read(lsi_process *process, void *to, size_t len,
             return lsi_fail(err, LS_DEADLINE_EXCEEDED, -1, "process %d wrote nothing",
                             (int)process->pid);
         }
+    }
+}
+
+ls_status lsi_process_write(lsi_process *process, const void *from, size_t len,
+                            ls_error *err)
+{
+    const char *p = from;
+
+    if (process->in < 0) {
+        return lsi_fail(err, LS_FAILED_PRECONDITION, -1,
+                        "process %d has no pipe for its input, or it was closed",
+                        (int)process->pid);
+    }
+    while (len > 0) {
+        const ssize_t n = write(process->in, p, len);
+
+        if (n >= 0) {
+            p += n;
+            len -= (size_t)n;
+        } else if (errno != EINTR) {
+            return lsi_fail_errno(err, errno, "cannot write to process %d",
+                                  (int)process->pid);
+        }
+    }
+    return LS_OK;
+}
+
+void lsi_process_end_input(lsi_process *process)
+{
+    if (process->in >= 0) {
+        (void)close(process->in);
+        process->in = -1;
     }
 }
 

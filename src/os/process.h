@@ -15,10 +15,12 @@ typedef struct lsi_spawn {
     const char *const *environment; /* "NAME=value", added to ours; NULL: nothing */
     const char *output_path;        /* standard output and error go to the end of it */
     bool output_pipe;               /* or into a pipe: lsi_process_read() */
-    bool own_group; /* a process group: signals reach what it starts, too */
+    bool output_alone; /* the pipe has standard output only; errors go where ours go */
+    bool input_pipe;   /* standard input is a pipe: lsi_process_write() */
+    bool own_group;    /* a process group: signals reach what it starts, too */
 } lsi_spawn;
 
-/* LS_NOT_FOUND: there is no such program. Standard input is /dev/null. */
+/* LS_NOT_FOUND: there is no such program. Without a pipe standard input is /dev/null. */
 ls_status lsi_process_start(const lsi_spawn *how, lsi_process **out, ls_error *err);
 
 /* Kills the process if it still runs, and frees it. NULL is allowed. */
@@ -40,6 +42,12 @@ ls_status lsi_process_kill(lsi_process *process, int signal, ls_error *err);
 /* What it wrote to its pipe; *got is 0 when all ends of it are closed. */
 ls_status lsi_process_read(lsi_process *process, void *to, size_t len,
                            lsi_deadline deadline, size_t *got, ls_error *err);
+
+/* All of it to the standard input of the process; blocks while its pipe is full.
+ * LS_UNAVAILABLE: the process has closed its end. The caller ignores SIGPIPE. */
+ls_status lsi_process_write(lsi_process *process, const void *from, size_t len,
+                            ls_error *err);
+void lsi_process_end_input(lsi_process *process); /* closes our end; again: nothing */
 int lsi_process_id(const lsi_process *process);
 
 /* The file this process runs, absolute. */

@@ -94,6 +94,39 @@ LST_TEST(both_outputs_come_through_the_pipe_and_the_environment_is_added_to)
     lsi_process_release(p);
 }
 
+LST_TEST(what_is_written_to_a_process_is_its_input_and_errors_may_stay_apart)
+{
+    ls_error err = LS_ERROR_INIT;
+    lsi_exit how = {-1, -1};
+    char out[200];
+    lsi_process *p =
+        start("cat; echo apart >&2; exit 3",
+              (lsi_spawn){.output_pipe = true, .output_alone = true, .input_pipe = true});
+
+    LST_OK(lsi_process_write(p, "one\n", 4, &err));
+    LST_OK(lsi_process_write(p, "two\n", 4, &err));
+    lsi_process_end_input(p);
+    read_all(p, out, sizeof out);
+    LST_CHECK(strcmp(out, "one\ntwo\n") == 0);
+    LST_OK(lsi_process_wait(p, lsi_deadline_in_ms(LONG_MS), &how, &err));
+    LST_CHECK(how.code == 3);
+    LST_FAILS(lsi_process_write(p, "x", 1, &err), LS_FAILED_PRECONDITION, err, "closed");
+    lsi_process_release(p);
+}
+
+LST_TEST(a_process_that_has_ended_takes_no_input)
+{
+    ls_error err = LS_ERROR_INIT;
+    lsi_exit how;
+    lsi_process *p = start("exit 0", (lsi_spawn){.input_pipe = true});
+
+    LST_CHECK(signal(SIGPIPE, SIG_IGN) != SIG_ERR);
+    LST_OK(lsi_process_wait(p, lsi_deadline_in_ms(LONG_MS), &how, &err));
+    LST_FAILS(lsi_process_write(p, "x", 1, &err), LS_UNAVAILABLE, err, "cannot write");
+    LST_CHECK(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
+    lsi_process_release(p);
+}
+
 LST_TEST(a_variable_that_is_replaced_is_there_once)
 {
     const char *argv[] = {"env", NULL}, *env[] = {"LS_TWICE=new", NULL};
@@ -242,6 +275,8 @@ LST_MAIN(LST_CASE(the_exit_code_of_a_process_arrives),
          LST_CASE(a_killed_process_tells_its_signal),
          LST_CASE(a_process_that_does_not_end_in_time_still_runs),
          LST_CASE(both_outputs_come_through_the_pipe_and_the_environment_is_added_to),
+         LST_CASE(what_is_written_to_a_process_is_its_input_and_errors_may_stay_apart),
+         LST_CASE(a_process_that_has_ended_takes_no_input),
          LST_CASE(a_variable_that_is_replaced_is_there_once),
          LST_CASE(a_silent_process_ends_a_read_at_the_deadline),
          LST_CASE(output_goes_to_the_end_of_a_file),

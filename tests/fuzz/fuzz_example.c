@@ -4,6 +4,7 @@
  */
 #include "data/file/example_parser.h"
 #include "fuzz.h"
+#include "lockstep/record.h"
 
 static void parse(const lsi_example_parser *p, const ls_string *records, int64_t n)
 {
@@ -24,6 +25,29 @@ static void parse(const lsi_example_parser *p, const ls_string *records, int64_t
     }
     ls_value_release(v);
     ls_tensor_release(t);
+}
+
+/* The features without knowing them: what is counted is also there. */
+static void walk(ls_string record)
+{
+    ls_example_walk w = LS_EXAMPLE_WALK_INIT(record);
+    ls_error err = LS_ERROR_INIT;
+    ls_example_entry e;
+    ls_status st;
+
+    while ((st = ls_example_walk_next(&w, &e, &err)) == LS_OK) {
+        void *values = calloc(e.count + 1, sizeof(ls_string));
+
+        FUZZ_CHECK(values != NULL);
+        FUZZ_CHECK((e.kind == LS_LIST_NONE && e.count == 0) ||
+                   ls_example_entry_int64(&e, values, e.count) +
+                           ls_example_entry_float(&e, values, e.count) +
+                           ls_example_entry_bytes(&e, values, e.count) ==
+                       e.count);
+        free(values);
+    }
+    FUZZ_CHECK(st == LS_OUT_OF_RANGE ||
+               (st == LS_INVALID_ARGUMENT && err.message[0] != '\0'));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -56,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                    LS_OK);
         records[0] = (ls_string){(const char *)data + 1, size - 1};
         parse(&p, records, 0);
+        walk(records[0]);
         records[0].len = cut;
         records[1] = (ls_string){(const char *)data + 1 + cut, size - 1 - cut};
         records[2] = (ls_string){NULL, 0};

@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 
-#include "cli/data_plan.h"
+#include "cli/data/plan.h"
 #include "oracle/input_machine.h"
 #include "oracle/safetensors.h"
 
@@ -136,7 +136,7 @@ ls_status fuzz_plan_choose(plan *p, ls_error *err)
     for (size_t i = 0; i < p->nfiles; i++) {
         FUZZ_CHECK(p->files[i].name != NULL && p->files[i].records == 0);
     }
-    return data_error(err, LS_CANCELLED, "%zu files", p->nfiles);
+    return lsi_fail(err, LS_CANCELLED, -1, "%zu files", p->nfiles);
 }
 
 static void read_pipeline(const uint8_t *data, size_t size)

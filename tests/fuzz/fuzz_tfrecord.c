@@ -5,6 +5,7 @@
  */
 #include "data/file/stream.h"
 #include "fuzz.h"
+#include "lockstep/record.h"
 
 enum { RECORDS, REPAIRED, LINES, FIXED };
 
@@ -35,6 +36,35 @@ static ls_dataset *open_as(int format, const char *const *names, const ls_read_o
     }
 }
 
+/* The same bytes by a reader without a dataset, which skips every record or every other. */
+static void read_plainly(const char *name, const ls_read_options *read, bool lines,
+                         int step)
+{
+    ls_record_reader_options o = LS_RECORD_READER_OPTIONS_INIT;
+    ls_record_reader *r = NULL;
+    ls_error err = LS_ERROR_INIT;
+    uint64_t sum = 0;
+    ls_status st;
+
+    o.compression = read->compression;
+    o.buffer = read->buffer;
+    o.lines = lines;
+    o.whole = step % 2 == 1;
+    FUZZ_CHECK(ls_record_reader_open(name, &o, &r, &err) == LS_OK);
+    do {
+        ls_string s = {NULL, 0};
+
+        st = step > 0 ? ls_record_reader_skip(r, &err) : LS_OK;
+        st = st == LS_OK && step < 2 ? ls_record_reader_next(r, &s, &err) : st;
+        for (size_t i = 0; st == LS_OK && i < s.len; i++) {
+            sum = sum * 31 + (uint8_t)s.ptr[i];
+        }
+    } while (st == LS_OK);
+    FUZZ_CHECK(st == LS_OUT_OF_RANGE || (st == LS_DATA_LOSS && err.message[0] != '\0'));
+    (void)sum;
+    ls_record_reader_close(r);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const compressions[] = {"", "ZLIB", "GZIP"};
@@ -60,6 +90,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free(copy);
     } else {
         names[0] = names[1] = fuzz_file(data + 2, size - 2);
+    }
+    for (int step = 0; format != FIXED && step < 3; step++) {
+        read_plainly(names[0], &o, format == LINES, step);
     }
     d = open_as(format, names, &o);
     fuzz_read(ls_dataset_retain(d), data[1] % 16);

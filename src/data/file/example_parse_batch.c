@@ -46,11 +46,10 @@ struct batch {
 
 static const char *const list_names[] = {"absent", "string", "float32", "int64"};
 
-static lsi_feature_list_kind kind_of(ls_dtype dtype)
+static ls_list_kind kind_of(ls_dtype dtype)
 {
-    return dtype == LS_I64
-               ? LSI_FEATURE_LIST_INT64
-               : (dtype == LS_F32 ? LSI_FEATURE_LIST_FLOAT : LSI_FEATURE_LIST_BYTES);
+    return dtype == LS_I64 ? LS_LIST_INT64
+                           : (dtype == LS_F32 ? LS_LIST_FLOAT : LS_LIST_BYTES);
 }
 
 /* ---- failures ---- */
@@ -149,7 +148,7 @@ static ls_status put_fixed(const struct batch *b, size_t row, size_t i, ls_error
     bool one = true;
     int64_t n;
 
-    if (list->kind == LSI_FEATURE_LIST_NONE) {
+    if (list->kind == LS_LIST_NONE) {
         if (f->otherwise == NULL) {
             return fail_absent(b, row, f, err);
         }
@@ -179,7 +178,7 @@ static ls_status count_values(const struct batch *b, size_t row, size_t i, ls_er
     const int64_t step = f->kind == LS_FEATURE_SEQUENCE ? b->p->counts[i] : 1;
     int64_t n;
 
-    if (list->kind == LSI_FEATURE_LIST_NONE) {
+    if (list->kind == LS_LIST_NONE) {
         list->count = 0;
         return LS_OK;
     }
@@ -249,7 +248,7 @@ static void put_sparse(const struct batch *b, size_t row, size_t i)
     const size_t end = row + 1 < b->rows ? (list + b->p->n)->count : c->total;
     int64_t *at = (int64_t *)c->indices->data + list->count * rank;
 
-    if (list->kind == LSI_FEATURE_LIST_NONE) {
+    if (list->kind == LS_LIST_NONE) {
         return;
     }
     (void)decode_values(list, b->p->features[i].dtype, c->t, list->count,
@@ -276,7 +275,7 @@ static void fill_rows(struct batch *b, size_t begin, size_t end, ls_error *err)
             if (f->kind == LS_FEATURE_VAR) {
                 put_sparse(b, row, i);
             } else if (f->kind == LS_FEATURE_SEQUENCE) {
-                if (list->kind != LSI_FEATURE_LIST_NONE) {
+                if (list->kind != LS_LIST_NONE) {
                     (void)decode_values(list, f->dtype, c->t, first, list->count);
                 }
                 pad_row(f, c->t, first + list->count, first + c->longest);

@@ -94,15 +94,14 @@ static bool scan_feature(const struct field *value, lsi_feature_list *list)
     const uint8_t *p = value->p, *end = p + value->len;
     struct field f;
 
-    *list = (lsi_feature_list){NULL, 0, 0, LSI_FEATURE_LIST_NONE};
+    *list = (lsi_feature_list){NULL, 0, 0, LS_LIST_NONE};
     while (p < end) {
         p = read_field(p, end, &f);
         if (p == NULL) {
             return false;
         }
-        if (f.type == SIZED && f.number >= LSI_FEATURE_LIST_BYTES &&
-            f.number <= LSI_FEATURE_LIST_INT64) {
-            *list = (lsi_feature_list){f.p, f.len, 0, (lsi_feature_list_kind)f.number};
+        if (f.type == SIZED && f.number >= LS_LIST_BYTES && f.number <= LS_LIST_INT64) {
+            *list = (lsi_feature_list){f.p, f.len, 0, (ls_list_kind)f.number};
         }
     }
     return true;
@@ -365,4 +364,26 @@ int64_t lsi_feature_list_bytes(const lsi_feature_list *list, ls_string *to, size
         n++;
     }
     return (int64_t)n;
+}
+
+bool lsi_wire_next(ls_string *message, uint32_t *number, ls_string *bytes)
+{
+    const uint8_t *p = (const uint8_t *)message->ptr, *end;
+    struct field f;
+
+    if (message->len == 0) {
+        return false;
+    }
+    end = p + message->len;
+    p = read_field(p, end, &f);
+    if (p == NULL) {
+        return false;
+    }
+    *number = f.number;
+    *bytes = (ls_string){NULL, 0};
+    if (f.type == SIZED) {
+        *bytes = (ls_string){(const char *)f.p, f.len};
+    }
+    *message = (ls_string){(const char *)p, (size_t)(end - p)};
+    return true;
 }

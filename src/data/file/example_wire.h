@@ -5,21 +5,14 @@
 #ifndef LSI_EXAMPLE_WIRE_H
 #define LSI_EXAMPLE_WIRE_H
 #include "base/base.h"
-#include "lockstep/tensor.h"
-
-typedef enum lsi_feature_list_kind {
-    LSI_FEATURE_LIST_NONE, /* the feature is absent, or has no kind */
-    LSI_FEATURE_LIST_BYTES,
-    LSI_FEATURE_LIST_FLOAT,
-    LSI_FEATURE_LIST_INT64
-} lsi_feature_list_kind;
+#include "lockstep/record.h"
 
 /* The list of a feature's values, in the record's own bytes. */
 typedef struct lsi_feature_list {
     const uint8_t *p;
     size_t len;
     size_t count; /* of values; later an offset among those of all rows */
-    lsi_feature_list_kind kind;
+    ls_list_kind kind;
 } lsi_feature_list;
 
 /* A feature to look for. */
@@ -47,4 +40,9 @@ void lsi_example_names(const uint8_t *p, size_t len, char *text, size_t size);
 int64_t lsi_feature_list_int64(const lsi_feature_list *list, int64_t *to, size_t room);
 int64_t lsi_feature_list_float(const lsi_feature_list *list, float *to, size_t room);
 int64_t lsi_feature_list_bytes(const lsi_feature_list *list, ls_string *to, size_t room);
+
+/* Takes the next field off the front of a message: its number, and its bytes if it has a
+ * length of its own; otherwise `bytes` is NULL. False: there is none, or it is damaged, and
+ * then something is left of the message. */
+bool lsi_wire_next(ls_string *message, uint32_t *number, ls_string *bytes);
 #endif

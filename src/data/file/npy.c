@@ -19,6 +19,9 @@ struct array {
     bool fortran;
     ls_shape shape;
     ls_dtype dtype;
+    ls_array_header text; // the same in NumPy's words; its name is not set
+    bool records;         // of fields: they cannot be read
+    bool deep;            // more axes than a tensor may have
 };
 
 static const char *member_name(const lsi_npy_source *src)
@@ -140,22 +143,62 @@ static bool size_of_axis(const char **p, int64_t *out)
     return true;
 }
 
-static bool shape_of(const char **p, ls_shape *shape)
+/* Keeps what stands from `begin` on up to `end`, if there is room for it. */
+static bool keep_text(const char *begin, const char *end, char *to, size_t room)
 {
+    const size_t len = (size_t)(end - begin);
+
+    if (len >= room) {
+        return false;
+    }
+    memcpy(to, begin, len);
+    to[len] = '\0';
+    return true;
+}
+
+static bool shape_of(const char **p, struct array *a)
+{
+    ls_shape *shape = &a->shape;
+    const char *begin;
+
     shape->ndim = 0;
+    skip_blanks(p);
+    begin = *p;
     if (!eat_char(p, '(')) {
         return false;
     }
-    while (!eat_char(p, ')')) { // also skips blanks
-        if (shape->ndim == LS_MAX_DIMS || !size_of_axis(p, &shape->dims[shape->ndim])) {
+    while (!eat_char(p, ')')) { // which passes over blanks, too
+        int64_t axis;
+
+        if (!size_of_axis(p, &axis)) {
             return false;
         }
-        shape->ndim++;
+        if (shape->ndim == LS_MAX_DIMS) {
+            a->deep = true;
+        } else {
+            shape->dims[shape->ndim++] = axis;
+        }
         if (!eat_char(p, ',') && **p != ')') {
             return false;
         }
     }
-    return true;
+    return keep_text(begin, *p, a->text.shape, sizeof a->text.shape);
+}
+
+/* The type of the elements: its name, or the list of the fields that records have. */
+static bool descr_of(const char **p, struct array *a)
+{
+    int depth = 0;
+
+    if (read_quoted(p, a->text.dtype, sizeof a->text.dtype)) {
+        return true;
+    }
+    a->records = true;
+    (void)snprintf(a->text.dtype, sizeof a->text.dtype, "a record");
+    do {
+        depth += (**p == '[' || **p == '(') - (**p == ']' || **p == ')');
+    } while (*(*p)++ != '\0' && depth > 0);
+    return depth == 0 && (*p)[-1] != '\0';
 }
 
 /* "<f4": byte order, kind, size. */
@@ -207,48 +250,51 @@ static ls_status no_header(const lsi_npy_source *src, const char *what, const ch
                     member_name(src), what, (int)TEXT_MOST, text);
 }
 
-static ls_status parse_header(const lsi_npy_source *src, const char *text,
+/* With `described` also arrays that cannot be read are good. */
+static ls_status parse_header(const lsi_npy_source *src, const char *text, bool described,
                               struct array *a, ls_error *err)
 {
     const char *p = text;
-    char key[32], descr[64] = "";
+    char key[32];
     unsigned seen = 0;
     bool good = eat_char(&p, '{');
 
     while (good && !eat_char(&p, '}')) {
         good = read_quoted(&p, key, sizeof key) && eat_char(&p, ':');
         if (good && strcmp(key, "descr") == 0) {
-            if (!read_quoted(&p, descr, sizeof descr)) {
-                return no_header(src,
-                                 "arrays of records cannot be read, only of numbers "
-                                 "and strings",
-                                 text, err);
-            }
+            good = descr_of(&p, a);
             seen |= 1;
         } else if (good && strcmp(key, "fortran_order") == 0) {
             good = read_bool(&p, &a->fortran);
+            a->text.fortran_order = a->fortran;
             seen |= 2;
         } else if (good && strcmp(key, "shape") == 0) {
-            good = shape_of(&p, &a->shape);
+            good = shape_of(&p, a);
             seen |= 4;
         } else {
             good = false;
         }
         good = good && (eat_char(&p, ',') || *p == '}');
     }
-    if (!good || seen != 7) {
+    if (good && a->records && !described) {
+        return no_header(src,
+                         "arrays of records cannot be read, only of numbers and strings",
+                         text, err);
+    }
+    if (!good || seen != 7 || (a->deep && !described)) {
         return no_header(src, "its header is not NumPy's", text, err);
     }
-    if (!type_of(descr, a)) {
+    if (!described && !type_of(a->text.dtype, a)) {
         return no_header(src,
                          "the type of its elements cannot be read (objects never "
                          "are; complex numbers and dates are not supported)",
-                         descr, err);
+                         a->text.dtype, err);
     }
     return LS_OK;
 }
 
-static ls_status read_header(lsi_npy_source *src, struct array *a, ls_error *err)
+static ls_status read_header(lsi_npy_source *src, bool described, struct array *a,
+                             ls_error *err)
 {
     uint8_t start[MAGIC + 6] = {0};
     uint32_t len;
@@ -287,9 +333,23 @@ static ls_status read_header(lsi_npy_source *src, struct array *a, ls_error *err
     }
     st = lsi_npy_read(src, text, len, err);
     if (st == LS_OK) {
-        st = parse_header(src, text, a, err);
+        st = parse_header(src, text, described, a, err);
     }
     lsi_free(text);
+    return st;
+}
+
+ls_status lsi_npy_describe(lsi_npy_source *src, ls_array_header *out, ls_error *err)
+{
+    struct array a = {0};
+    const ls_status st = read_header(src, true, &a, err);
+
+    if (st == LS_OK) {
+        char *name = out->name;
+
+        *out = a.text;
+        out->name = name;
+    }
     return st;
 }
 
@@ -428,7 +488,7 @@ static ls_status read_rearranged(lsi_npy_source *src, const struct array *a, siz
 static ls_status read_array(lsi_npy_source *src, struct array *a, size_t *bytes,
                             ls_error *err)
 {
-    const ls_status st = read_header(src, a, err);
+    const ls_status st = read_header(src, false, a, err);
     const int64_t count = st == LS_OK ? ls_shape_count(&a->shape) : 0;
     char text[128];
 

@@ -26,6 +26,10 @@ ls_status lsi_npy_tensor(lsi_npy_source *src, ls_tensor **out, ls_error *err);
 /* The spec of that array, from its header. */
 ls_status lsi_npy_spec(lsi_npy_source *src, ls_spec **out, ls_error *err);
 
+/* What its header says, in NumPy's words, also of arrays that cannot be read; the name stays
+ * as it is. */
+ls_status lsi_npy_describe(lsi_npy_source *src, ls_array_header *out, ls_error *err);
+
 /* The arrays of an archive, as a dict. */
 ls_status lsi_npz_read(const char *path, ls_value **out, ls_error *err);
 

@@ -1,6 +1,8 @@
 /* Streams: reading a file in pieces, and decompressing it with ISA-L. */
 #include "data/file/stream.h"
 
+#include "lockstep/record.h"
+
 #include <inttypes.h>
 #include <isa-l.h>
 
@@ -15,8 +17,9 @@ enum {
 
 struct lsi_inflater {
     bool gzip;
-    bool begun;   // a member was begun
-    bool dry;     // the end of the file was read
+    bool begun;   // inside of a member
+    bool alien;   // which does not begin like one
+    bool dry;     // the file has no more bytes
     bool damaged; // the next bytes do not decompress
     int code;     // ISA-L's error code for them
     uint64_t out; // bytes that this member gave so far
@@ -59,6 +62,7 @@ static void begin_member(struct lsi_inflater *z)
     z->state.avail_in = avail;
     z->out = 0;
     z->begun = true;
+    z->alien = z->gzip && avail >= 2 && (next[0] != 0x1F || next[1] != 0x8B);
 }
 
 /*
@@ -72,8 +76,7 @@ static ls_status detect_compression(lsi_file *f, lsi_compression *out, ls_error 
     const ls_status st = lsi_file_read_at(f, 0, b, sizeof b, &n, err);
 
     *out = LSI_COMPRESSION_NONE;
-    if (st != LS_OK || n < 2 ||
-        (n == sizeof b && lsi_le32(b + 8) == lsi_crc32c_masked(b, 8))) {
+    if (st != LS_OK || n < 2 || ls_record_begins(b, n)) {
         return st;
     }
     if (b[0] == 0x1F && b[1] == 0x8B) {
@@ -339,6 +342,15 @@ ls_status lsi_stream_skip(lsi_stream *s, uint64_t n, uint64_t *passed, ls_error 
             return st;
         }
     }
+}
+
+const char *lsi_stream_cut_off(const lsi_stream *s)
+{
+    const struct lsi_inflater *z = s->inflater;
+
+    return z == NULL || !z->begun || z->alien || !z->dry ? NULL
+           : z->gzip                                     ? "GZIP"
+                                                         : "ZLIB";
 }
 
 ls_status lsi_inflate_exactly(const uint8_t *in, size_t in_len, void *to, size_t len,

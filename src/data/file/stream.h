@@ -57,6 +57,10 @@ static inline void lsi_stream_pass(lsi_stream *s, size_t n)
 /* Passes over `n` bytes; *passed is less if the stream ends before. */
 ls_status lsi_stream_skip(lsi_stream *s, uint64_t n, uint64_t *passed, ls_error *err);
 
+/* The compression of a file that stopped before the end of its compressed stream, "GZIP" or
+ * "ZLIB"; NULL: it was not cut off. */
+const char *lsi_stream_cut_off(const lsi_stream *s);
+
 /* Decompresses a raw deflate stream in memory, which must give exactly `len` bytes. */
 ls_status lsi_inflate_exactly(const uint8_t *in, size_t in_len, void *to, size_t len,
                               const char *path, ls_error *err);
