@@ -110,12 +110,12 @@ static ls_status open_column(lsi_batch_column *c, ls_dtype dtype, const ls_shape
 
     if (shape->ndim == LS_MAX_DIMS) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "batch: elements have %d axes already, which is the most",
+                             "batch: elements have %d axes, which is the limit",
                              LS_MAX_DIMS);
     }
     if (!lsi_shape_bytes(shape, dtype, &count, &c->row_bytes)) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "batch: an element has an impossible shape");
+                             "batch: the shape of an element is too large");
     }
     c->open = true;
     c->dtype = dtype;
@@ -130,8 +130,8 @@ static ls_status unequal_rows(const lsi_batch_column *c, size_t leaf, ls_dtype d
 
     return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_OP,
                          "batch: component %zu is %s %s in the first element and %s %s "
-                         "in a later one; elements of a batch must be alike "
-                         "(padded_batch takes unequal ones)",
+                         "in a later one; elements of a batch must have equal "
+                         "shapes and dtypes (padded_batch accepts unequal shapes)",
                          leaf, ls_dtype_name(c->dtype),
                          ls_shape_text(&c->shape, first, sizeof first),
                          ls_dtype_name(dtype), ls_shape_text(shape, other, sizeof other));

@@ -234,7 +234,7 @@ static ls_status read_element(struct cache_file *c, ls_value **out, ls_error *er
 
         st = lsi_state_read_element(&r, c->node->base.spec, out, err);
         if (st != LS_OK && st != LS_RESOURCE_EXHAUSTED) {
-            st = cache_damaged(c, "it is no element of this dataset", err);
+            st = cache_damaged(c, "it does not have the spec of this dataset", err);
         }
         if (st == LS_OK) {
             pass_record(c, n);

@@ -304,8 +304,8 @@ static ls_status of_literal(const ls_value *v, ls_value **out, ls_error *err)
         st = ls_tensor_create(NULL, LS_STRING, LS_SCALAR, &string, &t, err);
     } else {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
-                             "a %s is no part of an element: elements are tensors, and "
-                             "tuples and dicts of them",
+                             "a %s cannot be part of an element: elements are tensors, "
+                             "or tuples and dicts of them",
                              ls_value_kind_name(ls_value_kind_of(v)));
     }
     if (st == LS_OK) {

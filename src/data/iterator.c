@@ -184,7 +184,7 @@ ls_status ls_iterator_restore(ls_iterator *it, ls_value *state, ls_error *err)
     if (t == NULL || ls_tensor_dtype(t) != LS_U8 || ls_tensor_data(t) == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
                              "restore: the state is a %s, not the bytes that "
-                             "ls_iterator_save() gave",
+                             "ls_iterator_save() returned",
                              ls_value_kind_name(ls_value_kind_of(state)));
     }
     lsi_state_reader r = {ls_tensor_data(t), ls_tensor_bytes(t), 0};

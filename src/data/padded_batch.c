@@ -50,7 +50,7 @@ static ls_status measure_rows(const struct target *want, size_t k,
 
     if (first == NULL) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
-                             "padded_batch: component %zu is no tensor", k);
+                             "padded_batch: component %zu is not a tensor", k);
     }
     *dtype = ls_tensor_dtype(first);
     *row = (ls_shape){.ndim = want->ndim >= 0 ? want->ndim : ls_tensor_ndim(first)};
@@ -144,8 +144,8 @@ static ls_status stack_rows(const struct target *want, size_t k, const ls_value 
     }
     if (row.ndim == LS_MAX_DIMS) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "padded_batch: elements have %d axes already, which is the "
-                             "most",
+                             "padded_batch: elements have %d axes, which is the "
+                             "limit",
                              LS_MAX_DIMS);
     }
     shape.ndim = row.ndim + 1;
@@ -354,7 +354,7 @@ static ls_status set_shape(struct target *t, size_t k, const ls_spec *given,
 
     if (known && have->kind != LS_SPEC_TENSOR) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
-                             "padded_batch: component %zu is no dense tensor", k);
+                             "padded_batch: component %zu is not a dense tensor", k);
     }
     t->dtype = known ? have->dtype : (ls_dtype)0;
     t->ndim = shape != NULL ? shape->ndim : -1;
@@ -456,8 +456,8 @@ static ls_status padded_leaf(const ls_spec *leaf, void *user, ls_spec **out,
     }
     if (t->ndim == LS_MAX_DIMS) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "padded_batch: elements have %d axes already, which is the "
-                             "most",
+                             "padded_batch: elements have %d axes, which is the "
+                             "limit",
                              LS_MAX_DIMS);
     }
     dims[0] = node->exact ? node->size : -1;

@@ -142,7 +142,7 @@ ls_status lsi_sparse_stack(ls_value *const *values, size_t n, ls_value **out,
     }
     if (first.rank >= LS_MAX_DIMS) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "batch: elements have %d axes already, which is the most",
+                             "batch: elements have %d axes, which is the limit",
                              LS_MAX_DIMS);
     }
     st = open_build(&b, total, first.rank + 1, dtype, err);

@@ -109,8 +109,8 @@ static ls_spec *spec_over(ls_spec_kind kind, ls_spec *const *items, size_t n,
         }
         if (items[i]->depth >= LS_DATASET_MAX_DEPTH) {
             (void)lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                                "spec: item %zu of %zu is nested %d deep already, which "
-                                "is the most",
+                                "spec: item %zu of %zu is nested %d deep, which is the "
+                                "limit",
                                 i, n, items[i]->depth);
             return NULL;
         }

@@ -73,7 +73,7 @@ static ls_status batch_leaf(const ls_spec *s, void *n, ls_spec **out, ls_error *
     }
     if (s->ndim == LS_MAX_DIMS) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "batch: elements have %d axes already, which is the most",
+                             "batch: elements have %d axes, which is the limit",
                              LS_MAX_DIMS);
     }
     dims[0] = *(const int64_t *)n;
@@ -325,8 +325,8 @@ ls_status lsi_spec_of(const ls_value *v, ls_spec **out, ls_error *err)
         return ls_dataset_status(d, err);
     default:
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
-                             "a %s is no part of an element: elements are tensors, and "
-                             "tuples and dicts of them",
+                             "a %s cannot be part of an element: elements are tensors, "
+                             "or tuples and dicts of them",
                              ls_value_kind_name(ls_value_kind_of(v)));
     }
 }

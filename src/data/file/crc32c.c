@@ -20,7 +20,7 @@ enum {
     SHORT = 128, // below that one sum is faster than three that are combined
 };
 
-static uint32_t mask(uint32_t crc)
+static uint32_t mask_sum(uint32_t crc)
 {
     return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u;
 }
@@ -78,7 +78,7 @@ WITH_CRC static uint32_t extend_by_one(uint32_t crc, const void *data, size_t le
     return extend_short(crc, data, len);
 }
 
-static uint32_t extend(uint32_t crc, const void *data, size_t len)
+static uint32_t extend_sum(uint32_t crc, const void *data, size_t len)
 {
     return len < SHORT && has_crc() ? extend_by_one(crc, data, len)
                                     : extend_long(crc, data, len);
@@ -227,7 +227,7 @@ WITH_CRC static void sum_side_by_side(lanes_fn sum, size_t lanes,
         const char *rest = records[i].ptr + common;
         const size_t len = records[i].len - common;
 
-        sums[i] = mask(
+        sums[i] = mask_sum(
             ~(len < SHORT ? extend_short(crc, rest, len) : extend_long(crc, rest, len)));
     }
 }
@@ -247,7 +247,7 @@ static size_t sum_groups(const ls_string *records, size_t n, uint32_t *sums)
 }
 
 #else
-static uint32_t extend(uint32_t crc, const void *data, size_t len)
+static uint32_t extend_sum(uint32_t crc, const void *data, size_t len)
 {
     return extend_long(crc, data, len);
 }
@@ -263,12 +263,12 @@ static size_t sum_groups(const ls_string *records, size_t n, uint32_t *sums)
 
 uint32_t lsi_crc32c(const void *data, size_t len)
 {
-    return ~extend(UINT32_MAX, data, len);
+    return ~extend_sum(UINT32_MAX, data, len);
 }
 
 uint32_t lsi_crc32c_masked(const void *data, size_t len)
 {
-    return mask(lsi_crc32c(data, len));
+    return mask_sum(lsi_crc32c(data, len));
 }
 
 void lsi_crc32c_records(const ls_string *records, size_t n, uint32_t *sums)

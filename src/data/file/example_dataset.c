@@ -203,7 +203,7 @@ ls_dataset *ls_dataset_parse_example(ls_dataset *d, const ls_feature *features, 
     st = keep_features(node, features, n, &err);
     if (st == LS_OK && parallel < LS_AUTOTUNE) {
         st = lsi_fail_kind(&err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                           "parse_example with %d threads cannot be: 0 or more, or "
+                           "parse_example: %d threads; must be 0 or more, or "
                            "LS_AUTOTUNE",
                            parallel);
     }

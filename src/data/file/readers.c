@@ -66,11 +66,10 @@ static struct opener *opener_new(const char *reader, const ls_read_options *opts
         o->piece = opts->buffer;
         *st = lsi_compression_of(opts->compression, &o->compression, err);
         if (*st == LS_OK && opts->parallel < LS_AUTOTUNE) {
-            *st =
-                lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_OP,
-                              "%d files cannot be read at once: 1 or more, 0 (one after "
-                              "the other) or LS_AUTOTUNE",
-                              opts->parallel);
+            *st = lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_OP,
+                                "%d files at once; must be 1 or more, 0 (one after the "
+                                "other) or LS_AUTOTUNE",
+                                opts->parallel);
         }
     }
     return o;
