@@ -104,7 +104,7 @@ static void add_row(ls_dtype dtype, void *to, int64_t to_at, const void *from,
 }
 
 /*
- * A member owns a range of the output's rows and looks through all indices for them, so
+ * A member owns a range of the output's rows and searches all indices for them, so
  * that rows with the same index are added in their order whatever the number of members.
  */
 static void scatter_share(void *arg, int part, int parts)

@@ -1,7 +1,7 @@
 /*
- * softmax(q k' scale) v without the matrix of scores: some queries at a time meet some
- * keys at a time, and the maximum and the sum of each row are carried along. Blocks that
- * a causal mask hides are skipped.
+ * softmax(q k' scale) v without the matrix of scores: a block of queries is multiplied
+ * with one block of keys after the other, and the maximum and the sum of each row are
+ * updated. Blocks that a causal mask hides are skipped.
  */
 #include "kernel/simd/attention.h"
 
