@@ -47,7 +47,7 @@ static bool has_room(lsi_local_comm *c, uint32_t sequence)
     lsi_local_group *g = c->group;
     uint32_t least = sequence;
 
-    if (sequence - c->room < LSI_QUEUE_LENGTH) {
+    if (sequence - c->room < LSI_CALLS_AHEAD) {
         return true;
     }
     for (int r = 0; r < g->size; r++) {
@@ -58,7 +58,7 @@ static bool has_room(lsi_local_comm *c, uint32_t sequence)
         }
     }
     c->room = least;
-    return sequence - least < LSI_QUEUE_LENGTH;
+    return sequence - least < LSI_CALLS_AHEAD;
 }
 
 static unsigned char *payload_of(lsi_entry *e, size_t bytes)
@@ -142,10 +142,10 @@ static void publish_entry(lsi_local_comm *c, ls_comm_work *work)
         }
     } else {
         // No rank uses these counters now: safe to reset.
-        atomic_store_explicit(&slot->claims[work->sequence % LSI_QUEUE_LENGTH].next, 0,
+        atomic_store_explicit(&slot->claims[work->sequence % LSI_CALLS_AHEAD].next, 0,
                               memory_order_relaxed);
         if (rank == 0) {
-            atomic_store_explicit(&g->stages[work->sequence % LSI_QUEUE_LENGTH].done, 0,
+            atomic_store_explicit(&g->stages[work->sequence % LSI_CALLS_AHEAD].done, 0,
                                   memory_order_relaxed);
         }
     }
@@ -327,7 +327,7 @@ static void set_collective(lsi_local_comm *c, const ls_comm_work *work)
 static bool claim_task(lsi_local_group *g, const ls_comm_work *work, int r, size_t tasks,
                        size_t *task)
 {
-    _Atomic uint64_t *next = &g->slots[r].claims[work->sequence % LSI_QUEUE_LENGTH].next;
+    _Atomic uint64_t *next = &g->slots[r].claims[work->sequence % LSI_CALLS_AHEAD].next;
     const uint64_t begin = tasks * (size_t)r / (size_t)g->size;
     const uint64_t end = tasks * ((size_t)r + 1) / (size_t)g->size;
     const uint64_t step = (uint64_t)work->step << 32;
@@ -372,7 +372,7 @@ static void run_tasks(lsi_local_comm *c, const ls_comm_work *work, const lsi_pla
         }
     }
     if (did > 0) {
-        _Atomic uint64_t *done = &g->stages[work->sequence % LSI_QUEUE_LENGTH].done;
+        _Atomic uint64_t *done = &g->stages[work->sequence % LSI_CALLS_AHEAD].done;
 
         c->moves++;
         if (atomic_fetch_add(done, did) + did == work->finished + tasks) {
@@ -385,7 +385,7 @@ static void run_tasks(lsi_local_comm *c, const ls_comm_work *work, const lsi_pla
 /* True when all phases of all calls are done. */
 static bool run_phases(lsi_local_comm *c, ls_comm_work *work)
 {
-    _Atomic uint64_t *done = &c->group->stages[work->sequence % LSI_QUEUE_LENGTH].done;
+    _Atomic uint64_t *done = &c->group->stages[work->sequence % LSI_CALLS_AHEAD].done;
 
     for (; work->at < work->call_count; work->at++, work->phase = 0) {
         const lsi_plan *plan;

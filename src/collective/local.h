@@ -13,9 +13,9 @@
 #include "collective/call.h"
 
 enum {
-    LSI_QUEUE_LENGTH = 16, /* calls that a rank may be ahead of the slowest */
-    LSI_NEAR = 24,         /* bytes that share a cache line with the fingerprint */
-    LSI_LOCAL_MOST = 1024  /* ranks */
+    LSI_CALLS_AHEAD = 16, /* calls that a rank may be ahead of the slowest */
+    LSI_NEAR = 24,        /* bytes that share a cache line with the fingerprint */
+    LSI_LOCAL_MOST = 1024 /* ranks */
 };
 
 /* What a sleeping rank waits for. */
@@ -52,8 +52,8 @@ typedef struct lsi_slot {
 
     struct {
         _Alignas(64) _Atomic uint64_t next; /* step << 32 | the next task of its share */
-    } claims[LSI_QUEUE_LENGTH];
-    lsi_entry queue[LSI_QUEUE_LENGTH];
+    } claims[LSI_CALLS_AHEAD];
+    lsi_entry queue[LSI_CALLS_AHEAD];
 } lsi_slot;
 
 enum { LSI_P2P_QUEUES = 32 };
@@ -93,7 +93,7 @@ typedef struct lsi_local_group {
     struct lsi_local_group *sibling;
     struct {
         _Alignas(64) _Atomic uint64_t done; /* tasks of all phases so far */
-    } stages[LSI_QUEUE_LENGTH];
+    } stages[LSI_CALLS_AHEAD];
     _Alignas(64) atomic_uint sleepers;
 } lsi_local_group;
 
@@ -155,6 +155,6 @@ static inline lsi_local_comm *lsi_local_of(ls_comm *comm)
 
 static inline lsi_entry *lsi_entry_of(lsi_local_group *group, int rank, uint32_t sequence)
 {
-    return &group->slots[rank].queue[sequence % LSI_QUEUE_LENGTH];
+    return &group->slots[rank].queue[sequence % LSI_CALLS_AHEAD];
 }
 #endif

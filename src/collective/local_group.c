@@ -49,7 +49,7 @@ static void destroy_group(lsi_local_group *g)
     destroy_orphans(g->orphans);
     for (int r = 0; g->slots != NULL && r < g->size; r++) {
         lsi_word_destroy(&g->slots[r].bell);
-        for (int i = 0; i < LSI_QUEUE_LENGTH; i++) {
+        for (int i = 0; i < LSI_CALLS_AHEAD; i++) {
             lsi_free(g->slots[r].queue[i].owned);
         }
     }
@@ -273,7 +273,7 @@ void lsi_comm_local_reset(ls_comm *comm)
         }
         lsi_p2p_clear(&g->inboxes[r], &why);
         atomic_store(&slot->finished, 0);
-        for (int i = 0; i < LSI_QUEUE_LENGTH; i++) {
+        for (int i = 0; i < LSI_CALLS_AHEAD; i++) {
             atomic_store(&slot->queue[i].posted, 0);
         }
     }

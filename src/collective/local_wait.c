@@ -60,7 +60,7 @@ static int late_rank(const struct waiter *p)
         const bool holds_up =
             work->posted
                 ? r != c->base.rank && atomic_load(&g->slots[r].busy)
-                : work->sequence - atomic_load(&g->slots[r].finished) >= LSI_QUEUE_LENGTH;
+                : work->sequence - atomic_load(&g->slots[r].finished) >= LSI_CALLS_AHEAD;
 
         if (holds_up) {
             return r;

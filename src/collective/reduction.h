@@ -3,8 +3,8 @@
  * sums of 16-bit floats are float32 (`wide`), so that a tree that is cut into steps gives
  * the bits of one that is not.
  */
-#ifndef LSI_REDUCE_H
-#define LSI_REDUCE_H
+#ifndef LSI_REDUCTION_H
+#define LSI_REDUCTION_H
 #include "collective/collective.h"
 
 typedef struct lsi_reduction {

@@ -3,8 +3,8 @@
  * Additions of single elements give the same bits whatever the width of a vector, so the
  * choice is about speed alone.
  */
-#ifndef LSI_ADDS_H
-#define LSI_ADDS_H
+#ifndef LSI_REDUCTION_LOOPS_H
+#define LSI_REDUCTION_LOOPS_H
 #include "collective/collective.h"
 
 /* Rows of the tables below; a mean is a sum that is divided afterwards. */

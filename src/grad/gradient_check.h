@@ -2,8 +2,8 @@
  * Compares gradients with central differences: used by the tests of operations and of
  * what is made of them.
  */
-#ifndef LSI_CHECK_H
-#define LSI_CHECK_H
+#ifndef LSI_GRADIENT_CHECK_H
+#define LSI_GRADIENT_CHECK_H
 #include "grad/grad.h"
 
 /* Computes `nout` tensors, put at `out`, from `in`, by operations on `c`. */

@@ -1,14 +1,14 @@
 /*
  * The sums that a walk over the journal makes: one for each output of a record. Dense
  * gradients are added into one tensor as soon as it is the sum's own, sparse ones are
- * listed and joined once, when the sum is read. A gradient that was added is given back
- * at once, and so is what its operation computed on the way: a weight that is used a
- * thousand times costs the memory of two gradients, not of two thousand.
+ * listed and joined once, when the sum is read. A gradient that was added is released
+ * at once, and so are the other tensors its operation made: a weight that is used a
+ * thousand times needs the memory of two gradients, not of two thousand.
  *
  * All of this only while no tape is recording: a second derivative needs every tensor.
  */
-#ifndef LSI_SUMS_H
-#define LSI_SUMS_H
+#ifndef LSI_GRADIENT_SUMS_H
+#define LSI_GRADIENT_SUMS_H
 #include "grad/grad.h"
 
 struct lsi_journal;

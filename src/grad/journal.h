@@ -1,9 +1,9 @@
 /*
- * The journal: what a context's tapes share. A record says which tapes wanted it (a bit
- * each), a tensor says which record made it. Watching a tensor writes a record without an
- * operation, so that everything a gradient can be asked for has a place, and gradients
- * are an array over the journal, walked backwards. The journal and its memory are reset,
- * not freed, when the step ends: a steady step allocates nothing.
+ * The journal: the records of a context's tapes. A record holds which tapes recorded it
+ * (a bit each), a tensor which record made it. Watching a tensor adds a record without an
+ * operation, so that every tensor with a gradient has a record, and gradients are an
+ * array over the journal, which is walked backwards. The journal and its memory are
+ * reset, not freed, when the step ends: a step that repeats itself allocates nothing.
  */
 #ifndef LSI_JOURNAL_H
 #define LSI_JOURNAL_H

@@ -20,8 +20,8 @@
  * The betas and rho are doubles because 1 - beta is taken before rounding: 1 - 0.999f is
  * wrong by 5e-5 of itself.
  */
-#ifndef LSI_UPDATE_H
-#define LSI_UPDATE_H
+#ifndef LSI_UPDATE_LOOPS_H
+#define LSI_UPDATE_LOOPS_H
 #include "device/device.h"
 
 typedef struct lsi_update_table {

@@ -7,7 +7,7 @@
 #include "kernel/update_loops.h"
 #include "op/op.h"
 
-struct job {
+struct team_work {
     const lsi_update_table *table;
     ls_tensor *sum;
     const ls_tensor *part;
@@ -28,7 +28,7 @@ static void add_run(const lsi_update_table *table, ls_dtype dtype, void *to,
 
 static void add_share(void *arg, int part, int parts)
 {
-    const struct job *j = arg;
+    const struct team_work *j = arg;
     const ls_dtype dtype = (ls_dtype)j->sum->dtype;
     const int64_t size = (int64_t)ls_dtype_size(dtype);
     int64_t begin = 0, end = 0;
@@ -46,7 +46,7 @@ static bool can_add(const ls_tensor *sum, const ls_tensor *part)
 
 bool lsi_add_into(ls_context *c, ls_tensor *sum, const ls_tensor *part)
 {
-    const struct job j = {lsi_update_for(c->device), sum, part};
+    const struct team_work j = {lsi_update_for(c->device), sum, part};
     const ls_shape a = lsi_shape(sum), b = lsi_shape(part);
     const ls_op_call call = {.team = c->device->team};
 

@@ -212,7 +212,7 @@ static void pow_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *g
 
 ROW(pow, arithmetic, pow_gradient)
 
-/* Each element's gradient goes to the operand that was taken: `a` where `first` says. */
+/* Each element's gradient goes to the operand that was taken: `a` where `first`. */
 static void choose_gradient(ls_context *c, const ls_op_node *n, ls_tensor *first,
                             ls_tensor *g, ls_tensor **gin)
 {

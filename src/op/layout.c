@@ -7,7 +7,7 @@
 #include "kernel/ref/ref.h"
 
 /*
- * Output 0 of `shape`; a view of input 0 if `still` says that no element moves. The bytes
+ * Output 0 of `shape`; a view of input 0 if `still`: no element moves. The bytes
  * of strings belong to their tensor's buffer, which a copied element would not keep
  * alive.
  */

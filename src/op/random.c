@@ -159,15 +159,16 @@ static ls_status random_uniform_shape(ls_op_call *k)
     }
     if (lsi_dtype_is_int(attrs->dtype)) {
         if (!int_bounds_fit(attrs)) {
-            return ls_op_fail(k, LS_INVALID_ARGUMENT,
-                              "[%g, %g) is no range of %s: both must be whole numbers of "
-                              "it, the first below the second",
-                              attrs->a, attrs->b, ls_dtype_name(attrs->dtype));
+            return ls_op_fail(
+                k, LS_INVALID_ARGUMENT,
+                "[%g, %g) is not a range of %s: both must be whole numbers of "
+                "it, the first below the second",
+                attrs->a, attrs->b, ls_dtype_name(attrs->dtype));
         }
     } else if (!isfinite(attrs->b - attrs->a) || attrs->a > attrs->b) {
         return ls_op_fail(
             k, LS_INVALID_ARGUMENT,
-            "[%g, %g) is no range: both must be finite, the first not above "
+            "[%g, %g) is not a range: both must be finite, the first not above "
             "the second",
             attrs->a, attrs->b);
     }

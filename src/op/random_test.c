@@ -291,11 +291,11 @@ LST_TEST(mistakes_are_named)
     LST_CHECK(ls_dropout(c, NULL, 0.5) == NULL);
     LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "dropout: input 0 is NULL");
     LST_CHECK(ls_random_uniform(c, LS_F32, s, 2, 1) == NULL);
-    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "random_uniform: [2, 1) is no range");
+    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "random_uniform: [2, 1) is not a range");
     LST_CHECK(ls_random_uniform(c, LS_F32, s, 0, INFINITY) == NULL);
     LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "finite");
     LST_CHECK(ls_random_uniform(c, LS_U8, s, 0, 257) == NULL);
-    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "[0, 257) is no range of uint8");
+    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "[0, 257) is not a range of uint8");
     LST_CHECK(ls_random_uniform(c, LS_I32, s, 0.5, 2) == NULL);
     LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "whole");
     LST_CHECK(ls_random_uniform(c, LS_I32, s, 2, 2) == NULL);

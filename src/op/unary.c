@@ -162,7 +162,7 @@ ROW(softplus, lsi_shape_same_float, softplus_gradient)
 
 /*
  * relu, leaky_relu: straight lines, so that the gradient's own gradient is the same
- * operation again and the operand it looks at gets none.
+ * operation again and the operand it tests gets none.
  */
 static void relu_grad_gradient(ls_context *c, const ls_op_node *n, ls_tensor *const *gout,
                                ls_tensor **gin)

@@ -351,8 +351,8 @@ static uint64_t unguessable(void)
     return x;
 }
 
-/* A new file beside `path`, whose name is written to `temp`. What has the name already,
- * a link of somebody else's, say, is never opened. */
+/* Creates a file beside `path` and writes its name to `temp`. A file or link that exists
+ * already is never opened. */
 static ls_status open_beside(const char *path, char *temp, size_t room, lsi_file **out,
                              ls_error *err)
 {

@@ -22,7 +22,7 @@ enum { BACKLOG = 1024, NAP_NS = 1000000 };
 #ifdef MSG_NOSIGNAL
 #define SEND_FLAGS MSG_NOSIGNAL
 #else
-#define SEND_FLAGS 0 // SO_NOSIGPIPE says it once
+#define SEND_FLAGS 0 // SO_NOSIGPIPE is set once instead
 #endif
 
 struct lsi_socket {

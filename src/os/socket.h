@@ -18,7 +18,7 @@ typedef struct lsi_address {
     int port;
 } lsi_address;
 
-/* LS_INVALID_ARGUMENT says what is wrong with `text`. */
+/* LS_INVALID_ARGUMENT: the message tells what is wrong with `text`. */
 ls_status lsi_address_parse(const char *text, lsi_address *out, ls_error *err);
 
 /* LS_ALREADY_EXISTS: the address is in use. */

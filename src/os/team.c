@@ -10,11 +10,11 @@
 #define SPIN_US_MOST 10000
 
 /*
- * One of the threads. `turn` counts up twice a run: to an odd number when its part is
- * there to be done (or the end), to an even one by whoever takes it. That is the member
- * itself, or the caller that is done with its own part and finds that the member has not
- * begun: a member whose core is busy with something else holds up nobody. `turn` stands
- * alone in its cache line so that members do not disturb each other.
+ * One of the threads. `turn` is increased twice per run: to an odd number when its part
+ * is ready (or the team ends), to an even one by the thread that takes the part. That is
+ * the member itself, or the caller, if it is done with its own part and the member has
+ * not begun: a member whose core is busy does not hold up the run. `turn` has a cache
+ * line of its own so that members do not slow each other down.
  */
 struct member {
     _Alignas(64) lsi_word turn;
@@ -28,7 +28,7 @@ struct member {
 struct lsi_team {
     int size;
     int64_t spin_ns;
-    struct member *members; // [1 .. size-1]; [0] is whoever calls
+    struct member *members; // [1 .. size-1]; [0] is the caller
     bool refused;           // creating a thread failed: do not try again
     int started;            // members that run, the caller among them
     bool stop;

@@ -34,9 +34,9 @@ void lsi_team_run(lsi_team *team, int parts, lsi_team_fn fn, void *arg);
 /*
  * Pieces of a run, for members to take one after the other. Each has its own share of
  * them and takes those first: the same pieces in every run of the same shape, so that
- * what it wrote last time is still in its cache. Then it takes what others have left: a
- * member whose core is taken away meanwhile holds up nobody. Who does a piece must not
- * matter to its result.
+ * what it wrote last time is still in its cache. Then it takes pieces that others have
+ * not begun: a member that loses its core does not hold up the run. The result of a piece
+ * must not depend on the member that computes it.
  */
 enum { LSI_QUEUE_SHARES = 32 };
 

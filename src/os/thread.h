@@ -59,9 +59,9 @@ typedef struct lsi_once {
 void lsi_once_run(lsi_once *once, void (*fn)(void));
 
 /*
- * A number that threads wait on: a futex on Linux, a condition variable elsewhere.
- * Whoever waits spins for `spin_ns` first; whoever changes it pays for a system call only
- * when somebody is asleep. Changes release, waits acquire.
+ * A number that threads wait on: a futex on Linux, a condition variable elsewhere. A
+ * waiting thread spins for `spin_ns` first; a change costs a system call only if a thread
+ * sleeps. Changes release, waits acquire.
  */
 typedef struct lsi_word {
     atomic_uint value;

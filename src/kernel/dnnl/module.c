@@ -310,7 +310,7 @@ static bool run_plan(struct plan *p, void *const *data)
 }
 
 /* One call cut into shares along its first size: rows of a product, images. */
-struct job {
+struct team_work {
     struct key key; /* of the whole; dims[at] is what is cut */
     int at;
     int64_t n;
@@ -321,7 +321,7 @@ struct job {
     atomic_bool failed;
 };
 
-static void share_of(const struct job *j, int part, int parts, int64_t *begin,
+static void share_of(const struct team_work *j, int part, int parts, int64_t *begin,
                      int64_t *end)
 {
     host->team_share(j->n, 1, part, parts, begin, end);
@@ -329,7 +329,7 @@ static void share_of(const struct job *j, int part, int parts, int64_t *begin,
 
 static void run_share(void *arg, int part, int parts)
 {
-    struct job *j = arg;
+    struct team_work *j = arg;
     int64_t begin, end;
     void *data[MAX_ARGS] = {NULL};
 
@@ -346,7 +346,7 @@ static void run_share(void *arg, int part, int parts)
 }
 
 /* Plans of all shares first: nothing is written if oneDNN does not support one. */
-static ls_status run_job(ls_op_call *k, struct job *j, int parts)
+static ls_status run_on_team(ls_op_call *k, struct team_work *j, int parts)
 {
     for (int p = 0; p < parts; p++) {
         int64_t begin, end;
@@ -388,9 +388,9 @@ static bool all_f32(const ls_op_call *k)
     return true;
 }
 
-static struct job new_job(const ls_op_call *k, kind what)
+static struct team_work new_job(const ls_op_call *k, kind what)
 {
-    struct job j;
+    struct team_work j;
 
     memset(&j, 0, sizeof j); // padding too: keys are compared as bytes
     j.key.device = k->device;
@@ -401,7 +401,7 @@ static struct job new_job(const ls_op_call *k, kind what)
 static ls_status product(ls_op_call *k, int64_t batch, int64_t m, int64_t n, int64_t in,
                          bool ta, bool tb, const ls_tensor *bias, bool relu)
 {
-    struct job j = new_job(k, MATMUL);
+    struct team_work j = new_job(k, MATMUL);
     const double flops = 2.0 * (double)batch * (double)m * (double)n * (double)in;
     int parts;
 
@@ -432,7 +432,7 @@ static ls_status product(ls_op_call *k, int64_t batch, int64_t m, int64_t n, int
         j.per_item[2] = (size_t)n * sizeof(float);
     }
     parts = parts_for(k, j.n, flops);
-    return run_job(k, &j, parts);
+    return run_on_team(k, &j, parts);
 }
 
 /* Equal batch axes only: broadcasting is left to the next kernel. */
@@ -469,7 +469,7 @@ static ls_status dense(ls_op_call *k)
 }
 
 static ls_status convolution(ls_op_call *k, kind what, const int64_t x[4],
-                             const int64_t w[4], const int64_t y[4], struct job *j)
+                             const int64_t w[4], const int64_t y[4], struct team_work *j)
 {
     const lsi_conv_attrs *at = k->attrs;
     const double flops =
@@ -489,7 +489,7 @@ static ls_status convolution(ls_op_call *k, kind what, const int64_t x[4],
     j->at = 0;
     j->n = x[0];
     j->nargs = j->key.bias ? 4 : 3;
-    return run_job(k, j, what == CONV_WEIGHTS ? 1 : parts_for(k, x[0], flops));
+    return run_on_team(k, j, what == CONV_WEIGHTS ? 1 : parts_for(k, x[0], flops));
 }
 
 static size_t image_bytes(const int64_t d[4])
@@ -500,7 +500,7 @@ static size_t image_bytes(const int64_t d[4])
 static ls_status conv2d(ls_op_call *k)
 {
     const lsi_conv_attrs *at = k->attrs;
-    struct job j = new_job(k, CONV);
+    struct team_work j = new_job(k, CONV);
 
     if (!all_f32(k) || (at->activation != LS_LINEAR && at->activation != LS_RELU)) {
         return LS_UNIMPLEMENTED;
@@ -520,7 +520,7 @@ static ls_status conv2d(ls_op_call *k)
 
 static ls_status conv2d_input_grad(ls_op_call *k)
 {
-    struct job j = new_job(k, CONV_DATA);
+    struct team_work j = new_job(k, CONV_DATA);
 
     if (!all_f32(k)) {
         return LS_UNIMPLEMENTED;
@@ -536,7 +536,7 @@ static ls_status conv2d_input_grad(ls_op_call *k)
 /* On one member: shares would need their sums added, and the next kernel does that. */
 static ls_status conv2d_filter_grad(ls_op_call *k)
 {
-    struct job j = new_job(k, CONV_WEIGHTS);
+    struct team_work j = new_job(k, CONV_WEIGHTS);
 
     if (!all_f32(k) || host->team_size(k->team) > 1) {
         return LS_UNIMPLEMENTED;

@@ -2,8 +2,8 @@
  * Broadcasting: walks over the output row by row, with the start and the step of each
  * operand in that row.
  */
-#ifndef LSI_REF_ROWS_H
-#define LSI_REF_ROWS_H
+#ifndef LSI_REF_BROADCAST_ROWS_H
+#define LSI_REF_BROADCAST_ROWS_H
 #include "kernel/kernel.h"
 
 enum { LSI_MAX_OPERANDS = 3 };

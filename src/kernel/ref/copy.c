@@ -8,13 +8,13 @@
 
 enum { TILE = 32 };
 
-void lsi_copy_axis(lsi_copy *job, int64_t dim, int64_t in, int64_t out)
+void lsi_copy_axis(lsi_copy *copy, int64_t dim, int64_t in, int64_t out)
 {
-    LSI_ASSERT(job->ndim < LSI_COPY_DIMS);
-    job->dims[job->ndim] = dim;
-    job->in[job->ndim] = in;
-    job->out[job->ndim] = out;
-    job->ndim++;
+    LSI_ASSERT(copy->ndim < LSI_COPY_DIMS);
+    copy->dims[copy->ndim] = dim;
+    copy->in[copy->ndim] = in;
+    copy->out[copy->ndim] = out;
+    copy->ndim++;
 }
 
 void lsi_strides(const ls_tensor *t, int64_t *strides)
@@ -28,54 +28,55 @@ void lsi_strides(const ls_tensor *t, int64_t *strides)
 }
 
 /* Drops axes of size 1 and joins axes that follow each other on both sides. */
-static void simplify(lsi_copy *job)
+static void simplify(lsi_copy *copy)
 {
-    const lsi_copy old = *job;
+    const lsi_copy old = *copy;
 
-    job->ndim = 0;
+    copy->ndim = 0;
     for (int i = 0; i < old.ndim; i++) {
-        const int last = job->ndim - 1;
+        const int last = copy->ndim - 1;
 
         if (old.dims[i] == 1) {
             continue;
         }
-        if (last >= 0 && job->in[last] == old.in[i] * old.dims[i] &&
-            job->out[last] == old.out[i] * old.dims[i]) {
-            job->dims[last] *= old.dims[i];
-            job->in[last] = old.in[i];
-            job->out[last] = old.out[i];
+        if (last >= 0 && copy->in[last] == old.in[i] * old.dims[i] &&
+            copy->out[last] == old.out[i] * old.dims[i]) {
+            copy->dims[last] *= old.dims[i];
+            copy->in[last] = old.in[i];
+            copy->out[last] = old.out[i];
         } else {
-            lsi_copy_axis(job, old.dims[i], old.in[i], old.out[i]);
+            lsi_copy_axis(copy, old.dims[i], old.in[i], old.out[i]);
         }
     }
-    if (job->ndim == 0) {
-        lsi_copy_axis(job, 1, 1, 1);
+    if (copy->ndim == 0) {
+        lsi_copy_axis(copy, 1, 1, 1);
     }
 }
 
 #define COPY_ROW(T)                                                                      \
     do {                                                                                 \
-        const T *x = (const T *)job->from + from;                                        \
-        T *y = (T *)job->to + to;                                                        \
+        const T *x = (const T *)copy->from + from;                                       \
+        T *y = (T *)copy->to + to;                                                       \
         for (int64_t i = 0; i < n; i++) {                                                \
             y[i * out] = x[i * in];                                                      \
         }                                                                                \
     } while (0)
 
 /* One row along the last axis. */
-static void copy_row(const lsi_copy *job, int64_t from, int64_t to)
+static void copy_row(const lsi_copy *copy, int64_t from, int64_t to)
 {
-    const int last = job->ndim - 1;
-    const int64_t n = job->dims[last];
-    const int64_t in = job->in[last];
-    const int64_t out = job->out[last];
+    const int last = copy->ndim - 1;
+    const int64_t n = copy->dims[last];
+    const int64_t in = copy->in[last];
+    const int64_t out = copy->out[last];
 
     if (in == 1 && out == 1) {
-        memcpy((char *)job->to + (size_t)to * job->size,
-               (const char *)job->from + (size_t)from * job->size, (size_t)n * job->size);
+        memcpy((char *)copy->to + (size_t)to * copy->size,
+               (const char *)copy->from + (size_t)from * copy->size,
+               (size_t)n * copy->size);
         return;
     }
-    switch (job->size) {
+    switch (copy->size) {
     case 1:
         COPY_ROW(uint8_t);
         break;
@@ -93,13 +94,13 @@ static void copy_row(const lsi_copy *job, int64_t from, int64_t to)
 
 /* `rows` neighbours in the source, `row_out` apart in the destination, in tiles. */
 #define EACH(T)                                                                          \
-    static void tiles_##T(const lsi_copy *job, int64_t rows, int64_t row_out,            \
+    static void tiles_##T(const lsi_copy *copy, int64_t rows, int64_t row_out,           \
                           const T *from, T *to)                                          \
     {                                                                                    \
-        const int last = job->ndim - 1;                                                  \
-        const int64_t n = job->dims[last];                                               \
-        const int64_t in = job->in[last];                                                \
-        const int64_t out = job->out[last];                                              \
+        const int last = copy->ndim - 1;                                                 \
+        const int64_t n = copy->dims[last];                                              \
+        const int64_t in = copy->in[last];                                               \
+        const int64_t out = copy->out[last];                                             \
         for (int64_t col = 0; col < n; col += TILE) {                                    \
             const int64_t cols = LSI_MIN((int64_t)TILE, n - col);                        \
             for (int64_t r = 0; r < rows; r++) {                                         \
@@ -117,39 +118,39 @@ EACH(uint32_t)
 EACH(uint64_t)
 #undef EACH
 
-static void copy_tiles(const lsi_copy *job, int64_t rows, int64_t row_out, int64_t from,
+static void copy_tiles(const lsi_copy *copy, int64_t rows, int64_t row_out, int64_t from,
                        int64_t to)
 {
-    switch (job->size) {
+    switch (copy->size) {
     case 1:
-        tiles_uint8_t(job, rows, row_out, (const uint8_t *)job->from + from,
-                      (uint8_t *)job->to + to);
+        tiles_uint8_t(copy, rows, row_out, (const uint8_t *)copy->from + from,
+                      (uint8_t *)copy->to + to);
         break;
     case 2:
-        tiles_uint16_t(job, rows, row_out, (const uint16_t *)job->from + from,
-                       (uint16_t *)job->to + to);
+        tiles_uint16_t(copy, rows, row_out, (const uint16_t *)copy->from + from,
+                       (uint16_t *)copy->to + to);
         break;
     case 4:
-        tiles_uint32_t(job, rows, row_out, (const uint32_t *)job->from + from,
-                       (uint32_t *)job->to + to);
+        tiles_uint32_t(copy, rows, row_out, (const uint32_t *)copy->from + from,
+                       (uint32_t *)copy->to + to);
         break;
     default:
-        tiles_uint64_t(job, rows, row_out, (const uint64_t *)job->from + from,
-                       (uint64_t *)job->to + to);
+        tiles_uint64_t(copy, rows, row_out, (const uint64_t *)copy->from + from,
+                       (uint64_t *)copy->to + to);
         break;
     }
 }
 
 /* The axis along which the source is contiguous, if that is not the last; -1: none. */
-static int tiled_axis(const lsi_copy *job)
+static int tiled_axis(const lsi_copy *copy)
 {
-    const int last = job->ndim - 1;
+    const int last = copy->ndim - 1;
 
-    if (job->in[last] == 0 || job->in[last] == 1) {
+    if (copy->in[last] == 0 || copy->in[last] == 1) {
         return -1;
     }
     for (int i = 0; i < last; i++) {
-        if (job->in[i] == 1) {
+        if (copy->in[i] == 1) {
             return i;
         }
     }
@@ -157,7 +158,7 @@ static int tiled_axis(const lsi_copy *job)
 }
 
 typedef struct shared_copy {
-    const lsi_copy *job;
+    const lsi_copy *copy;
     int tiled;
     int64_t items; /* rows, or bands of TILE rows */
 } shared_copy;
@@ -165,7 +166,7 @@ typedef struct shared_copy {
 /* How often the outer axis `axis` counts. */
 static int64_t steps_of(const shared_copy *s, int axis)
 {
-    const int64_t dim = s->job->dims[axis];
+    const int64_t dim = s->copy->dims[axis];
 
     return axis == s->tiled ? (dim + TILE - 1) / TILE : dim;
 }
@@ -177,7 +178,7 @@ static int64_t locate(const shared_copy *s, int64_t item, int64_t *from, int64_t
 
     *from = 0;
     *to = 0;
-    for (int axis = s->job->ndim - 2; axis >= 0; axis--) {
+    for (int axis = s->copy->ndim - 2; axis >= 0; axis--) {
         const int64_t steps = steps_of(s, axis);
         int64_t index = item % steps;
 
@@ -186,8 +187,8 @@ static int64_t locate(const shared_copy *s, int64_t item, int64_t *from, int64_t
             index *= TILE;
             band = index;
         }
-        *from += index * s->job->in[axis];
-        *to += index * s->job->out[axis];
+        *from += index * s->copy->in[axis];
+        *to += index * s->copy->out[axis];
     }
     return band;
 }
@@ -205,28 +206,28 @@ static void copy_share(void *arg, int part, int parts)
         const int64_t band = locate(s, item, &from, &to);
 
         if (s->tiled < 0) {
-            copy_row(s->job, from, to);
+            copy_row(s->copy, from, to);
         } else {
-            copy_tiles(s->job, LSI_MIN((int64_t)TILE, s->job->dims[s->tiled] - band),
-                       s->job->out[s->tiled], from, to);
+            copy_tiles(s->copy, LSI_MIN((int64_t)TILE, s->copy->dims[s->tiled] - band),
+                       s->copy->out[s->tiled], from, to);
         }
     }
 }
 
-void lsi_copy_run(const ls_op_call *k, lsi_copy *job)
+void lsi_copy_run(const ls_op_call *k, lsi_copy *copy)
 {
-    shared_copy s = {job, -1, 1};
+    shared_copy s = {copy, -1, 1};
     int64_t count = 1;
 
-    for (int i = 0; i < job->ndim; i++) {
-        count *= job->dims[i];
+    for (int i = 0; i < copy->ndim; i++) {
+        count *= copy->dims[i];
     }
     if (count == 0) {
         return;
     }
-    simplify(job);
-    s.tiled = tiled_axis(job);
-    for (int i = 0; i < job->ndim - 1; i++) {
+    simplify(copy);
+    s.tiled = tiled_axis(copy);
+    for (int i = 0; i < copy->ndim - 1; i++) {
         s.items *= steps_of(&s, i);
     }
     lsi_team_run(k->team, lsi_parts(k, count), copy_share, &s);

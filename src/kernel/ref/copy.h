@@ -17,11 +17,11 @@ typedef struct lsi_copy {
 } lsi_copy;
 
 /* Adds an axis inside those there are. */
-void lsi_copy_axis(lsi_copy *job, int64_t dim, int64_t in, int64_t out);
+void lsi_copy_axis(lsi_copy *copy, int64_t dim, int64_t in, int64_t out);
 
 /* Row-major strides of `t`, in elements. */
 void lsi_strides(const ls_tensor *t, int64_t *strides);
 
 /* Copies, on the team of `k`. */
-void lsi_copy_run(const ls_op_call *k, lsi_copy *job);
+void lsi_copy_run(const ls_op_call *k, lsi_copy *copy);
 #endif

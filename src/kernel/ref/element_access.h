@@ -8,8 +8,8 @@
  * constant; a switch over LSI_FLOATS and LSI_INTS, or LSI_EACH_FLOAT, compiles it again
  * for every dtype.
  */
-#ifndef LSI_REF_ELEMENT_H
-#define LSI_REF_ELEMENT_H
+#ifndef LSI_REF_ELEMENT_ACCESS_H
+#define LSI_REF_ELEMENT_ACCESS_H
 #include "kernel/kernel.h"
 
 #include <math.h>

@@ -28,17 +28,17 @@ typedef struct gathering {
 
 static void gather_share(void *arg, int part, int parts)
 {
-    const gathering *job = arg;
-    const int64_t n = job->indices->count;
+    const gathering *work = arg;
+    const int64_t n = work->indices->count;
     int64_t begin = 0;
     int64_t end = 0;
 
-    lsi_team_share(job->outer * n, 1, part, parts, &begin, &end);
+    lsi_team_share(work->outer * n, 1, part, parts, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
-        const int64_t row = i / n * job->size + lsi_index_at(job->indices, i % n);
+        const int64_t row = i / n * work->size + lsi_index_at(work->indices, i % n);
 
-        memcpy(job->to + (size_t)i * job->inner,
-               (const char *)job->x->data + (size_t)row * job->inner, job->inner);
+        memcpy(work->to + (size_t)i * work->inner,
+               (const char *)work->x->data + (size_t)row * work->inner, work->inner);
     }
 }
 
@@ -46,18 +46,18 @@ ls_status lsi_ref_gather(ls_op_call *k)
 {
     const int axis = ((const lsi_axis_attrs *)k->attrs)->axis;
     const ls_tensor *x = k->in[0];
-    gathering job = {x, k->in[1],      k->out[0]->data,
-                     1, x->dims[axis], ls_dtype_size((ls_dtype)x->dtype)};
-    const ls_status st = check_indices(k, k->in[1], job.size);
+    gathering work = {x, k->in[1],      k->out[0]->data,
+                      1, x->dims[axis], ls_dtype_size((ls_dtype)x->dtype)};
+    const ls_status st = check_indices(k, k->in[1], work.size);
 
     if (st != LS_OK) {
         return st;
     }
     for (int i = 0; i < x->ndim; i++) {
-        job.outer *= i < axis ? x->dims[i] : 1;
-        job.inner *= i > axis ? (size_t)x->dims[i] : 1;
+        work.outer *= i < axis ? x->dims[i] : 1;
+        work.inner *= i > axis ? (size_t)x->dims[i] : 1;
     }
-    lsi_team_run(k->team, lsi_parts(k, k->out[0]->count), gather_share, &job);
+    lsi_team_run(k->team, lsi_parts(k, k->out[0]->count), gather_share, &work);
     return LS_OK;
 }
 
@@ -104,26 +104,26 @@ static void add_row(ls_dtype dtype, void *to, int64_t to_at, const void *from,
 }
 
 /*
- * A member owns a range of the output's rows and looks through all indices for them, so
+ * A member owns a range of the output's rows and searches all indices for them, so
  * that rows with the same index are added in their order whatever the number of members.
  */
 static void scatter_share(void *arg, int part, int parts)
 {
-    const scattering *job = arg;
-    const ls_dtype dtype = (ls_dtype)job->to->dtype;
-    const size_t bytes = (size_t)job->width * ls_dtype_size(dtype);
+    const scattering *work = arg;
+    const ls_dtype dtype = (ls_dtype)work->to->dtype;
+    const size_t bytes = (size_t)work->width * ls_dtype_size(dtype);
     int64_t begin = 0;
     int64_t end = 0;
 
-    lsi_team_share(job->to->dims[0], 1, part, parts, &begin, &end);
-    memset((char *)job->to->data + (size_t)begin * bytes, 0,
+    lsi_team_share(work->to->dims[0], 1, part, parts, &begin, &end);
+    memset((char *)work->to->data + (size_t)begin * bytes, 0,
            (size_t)(end - begin) * bytes);
-    for (int64_t i = 0; i < job->indices->count; i++) {
-        const int64_t row = lsi_index_at(job->indices, i);
+    for (int64_t i = 0; i < work->indices->count; i++) {
+        const int64_t row = lsi_index_at(work->indices, i);
 
         if (row >= begin && row < end) {
-            add_row(dtype, job->to->data, row * job->width, job->updates->data,
-                    i * job->width, job->width);
+            add_row(dtype, work->to->data, row * work->width, work->updates->data,
+                    i * work->width, work->width);
         }
     }
 }
@@ -131,12 +131,12 @@ static void scatter_share(void *arg, int part, int parts)
 ls_status lsi_ref_scatter(ls_op_call *k)
 {
     ls_tensor *y = k->out[0];
-    scattering job = {k->in[0], k->in[1], y, y->count / y->dims[0]};
+    scattering work = {k->in[0], k->in[1], y, y->count / y->dims[0]};
     const ls_status st = check_indices(k, k->in[0], y->dims[0]);
 
     if (st == LS_OK) {
         lsi_team_run(k->team, lsi_parts(k, y->count + k->in[1]->count), scatter_share,
-                     &job);
+                     &work);
     }
     return st;
 }

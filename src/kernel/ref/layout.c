@@ -5,13 +5,13 @@
 
 static lsi_copy start_copy(const ls_op_call *k, const ls_tensor *x)
 {
-    lsi_copy job;
+    lsi_copy copy;
 
-    memset(&job, 0, sizeof job);
-    job.size = ls_dtype_size((ls_dtype)x->dtype);
-    job.from = x->data;
-    job.to = k->out[0]->data;
-    return job;
+    memset(&copy, 0, sizeof copy);
+    copy.size = ls_dtype_size((ls_dtype)x->dtype);
+    copy.from = x->data;
+    copy.to = k->out[0]->data;
+    return copy;
 }
 
 static const void *element(const void *data, int64_t offset, size_t size)
@@ -23,7 +23,7 @@ ls_status lsi_ref_transpose(ls_op_call *k)
 {
     const lsi_shape_attrs *attrs = k->attrs;
     const ls_tensor *x = k->in[0];
-    lsi_copy job = start_copy(k, x);
+    lsi_copy copy = start_copy(k, x);
     int64_t in[LS_MAX_DIMS];
     int64_t out[LS_MAX_DIMS];
 
@@ -32,9 +32,9 @@ ls_status lsi_ref_transpose(ls_op_call *k)
     for (int i = 0; i < x->ndim; i++) {
         const int64_t axis = attrs->begin[i];
 
-        lsi_copy_axis(&job, x->dims[axis], in[axis], out[i]);
+        lsi_copy_axis(&copy, x->dims[axis], in[axis], out[i]);
     }
-    lsi_copy_run(k, &job);
+    lsi_copy_run(k, &copy);
     return LS_OK;
 }
 
@@ -42,7 +42,7 @@ ls_status lsi_ref_broadcast_to(ls_op_call *k)
 {
     const ls_tensor *x = k->in[0];
     const ls_tensor *y = k->out[0];
-    lsi_copy job = start_copy(k, x);
+    lsi_copy copy = start_copy(k, x);
     int64_t in[LS_MAX_DIMS];
     int64_t out[LS_MAX_DIMS];
 
@@ -52,9 +52,9 @@ ls_status lsi_ref_broadcast_to(ls_op_call *k)
         const int own = i - (y->ndim - x->ndim);
         const bool repeats = own < 0 || x->dims[own] == 1;
 
-        lsi_copy_axis(&job, y->dims[i], repeats ? 0 : in[own], out[i]);
+        lsi_copy_axis(&copy, y->dims[i], repeats ? 0 : in[own], out[i]);
     }
-    lsi_copy_run(k, &job);
+    lsi_copy_run(k, &copy);
     return LS_OK;
 }
 
@@ -62,17 +62,17 @@ ls_status lsi_ref_tile(ls_op_call *k)
 {
     const lsi_shape_attrs *attrs = k->attrs;
     const ls_tensor *x = k->in[0];
-    lsi_copy job = start_copy(k, x);
+    lsi_copy copy = start_copy(k, x);
     int64_t in[LS_MAX_DIMS];
     int64_t out[LS_MAX_DIMS];
 
     lsi_strides(x, in);
     lsi_strides(k->out[0], out);
     for (int i = 0; i < x->ndim; i++) {
-        lsi_copy_axis(&job, attrs->begin[i], 0, out[i] * x->dims[i]);
-        lsi_copy_axis(&job, x->dims[i], in[i], out[i]);
+        lsi_copy_axis(&copy, attrs->begin[i], 0, out[i] * x->dims[i]);
+        lsi_copy_axis(&copy, x->dims[i], in[i], out[i]);
     }
-    lsi_copy_run(k, &job);
+    lsi_copy_run(k, &copy);
     return LS_OK;
 }
 
@@ -81,7 +81,7 @@ ls_status lsi_ref_pad(ls_op_call *k)
     const lsi_shape_attrs *attrs = k->attrs;
     const ls_tensor *x = k->in[0];
     ls_tensor *y = k->out[0];
-    lsi_copy job = start_copy(k, x);
+    lsi_copy copy = start_copy(k, x);
     int64_t in[LS_MAX_DIMS];
     int64_t out[LS_MAX_DIMS];
     int64_t offset = 0;
@@ -90,11 +90,11 @@ ls_status lsi_ref_pad(ls_op_call *k)
     lsi_strides(y, out);
     for (int i = 0; i < x->ndim; i++) {
         offset += attrs->begin[i] * out[i];
-        lsi_copy_axis(&job, x->dims[i], in[i], out[i]);
+        lsi_copy_axis(&copy, x->dims[i], in[i], out[i]);
     }
-    job.to = (char *)y->data + (size_t)offset * job.size;
+    copy.to = (char *)y->data + (size_t)offset * copy.size;
     lsi_ref_fill((ls_dtype)y->dtype, y->data, y->count, attrs->value);
-    lsi_copy_run(k, &job);
+    lsi_copy_run(k, &copy);
     return LS_OK;
 }
 
@@ -102,7 +102,7 @@ ls_status lsi_ref_slice(ls_op_call *k)
 {
     const lsi_shape_attrs *attrs = k->attrs;
     const ls_tensor *x = k->in[0];
-    lsi_copy job = start_copy(k, x);
+    lsi_copy copy = start_copy(k, x);
     int64_t in[LS_MAX_DIMS];
     int64_t out[LS_MAX_DIMS];
     int64_t offset = 0;
@@ -111,10 +111,10 @@ ls_status lsi_ref_slice(ls_op_call *k)
     lsi_strides(k->out[0], out);
     for (int i = 0; i < x->ndim; i++) {
         offset += attrs->begin[i] * in[i];
-        lsi_copy_axis(&job, k->out[0]->dims[i], in[i], out[i]);
+        lsi_copy_axis(&copy, k->out[0]->dims[i], in[i], out[i]);
     }
-    job.from = element(x->data, offset, job.size);
-    lsi_copy_run(k, &job);
+    copy.from = element(x->data, offset, copy.size);
+    lsi_copy_run(k, &copy);
     return LS_OK;
 }
 
@@ -134,12 +134,12 @@ static ls_status join_inputs(ls_op_call *k, int axis, bool stack)
     for (size_t i = 0; i < k->nin; i++) {
         const ls_tensor *x = k->in[i];
         const int64_t width = (stack ? 1 : x->dims[axis]) * inner;
-        lsi_copy job = start_copy(k, x);
+        lsi_copy copy = start_copy(k, x);
 
-        job.to = (char *)y->data + (size_t)at * job.size;
-        lsi_copy_axis(&job, outer, width, y->dims[axis] * inner);
-        lsi_copy_axis(&job, width, 1, 1);
-        lsi_copy_run(k, &job);
+        copy.to = (char *)y->data + (size_t)at * copy.size;
+        lsi_copy_axis(&copy, outer, width, y->dims[axis] * inner);
+        lsi_copy_axis(&copy, width, 1, 1);
+        lsi_copy_run(k, &copy);
         at += width;
     }
     return LS_OK;

@@ -1,13 +1,13 @@
 /*
- * softmax(q k' scale) v without the matrix of scores: some queries at a time meet some
- * keys at a time, and the maximum and the sum of each row are carried along. Blocks that
- * a causal mask hides are skipped.
+ * softmax(q k' scale) v without the matrix of scores: a block of queries is multiplied
+ * with one block of keys after the other, and the maximum and the sum of each row are
+ * updated. Blocks that a causal mask hides are skipped.
  */
 #include "kernel/simd/attention.h"
 
 enum { QUERY_BLOCK = 8 * GEMM_MR };
 
-struct job {
+struct team_work {
     lsi_queue queue; /* of blocks of queries, `run` of them at a time */
     int64_t run;
     float *scratch;
@@ -51,7 +51,7 @@ static lsi_gemm value_product(const lsi_attention *a)
 }
 
 /* Lays out the scratch at `base`; with NULL it only counts. Returns the floats. */
-static int64_t lay_out(const struct job *j, float *base, struct space *w)
+static int64_t lay_out(const struct team_work *j, float *base, struct space *w)
 {
     const lsi_attention *a = &j->a;
     const lsi_gemm s = score_product(a), v = value_product(a);
@@ -146,8 +146,8 @@ static void scale_floats(float *x, int64_t n, float by)
 }
 
 /* One block of scores becomes weights; what was summed before is brought to scale. */
-static void soften(const struct job *j, const struct space *w, int64_t i0, int64_t rows,
-                   int64_t key, int64_t width, float *out)
+static void soften(const struct team_work *j, const struct space *w, int64_t i0,
+                   int64_t rows, int64_t key, int64_t width, float *out)
 {
     for (int64_t r = 0; r < rows; r++) {
         float *row = w->scores + r * SCORE_LD;
@@ -167,8 +167,9 @@ static void soften(const struct job *j, const struct space *w, int64_t i0, int64
 }
 
 /* Adds the values that are not finite, for the queries that see them. */
-static void add_wild_values(const struct job *j, const struct space *w, int64_t head,
-                            int64_t i0, int64_t rows, int64_t key, int64_t width)
+static void add_wild_values(const struct team_work *j, const struct space *w,
+                            int64_t head, int64_t i0, int64_t rows, int64_t key,
+                            int64_t width)
 {
     const lsi_attention *a = &j->a;
 
@@ -183,8 +184,8 @@ static void add_wild_values(const struct job *j, const struct space *w, int64_t 
 }
 
 /* Queries i0 .. i0+rows-1 of a head whose keys and values are packed. */
-static void attend(const struct job *j, const struct space *w, int64_t head, int64_t i0,
-                   int64_t rows)
+static void attend(const struct team_work *j, const struct space *w, int64_t head,
+                   int64_t i0, int64_t rows)
 {
     const lsi_attention *a = &j->a;
     const int64_t end = a->causal ? LSI_MIN(i0 + rows, a->keys) : a->keys;
@@ -226,7 +227,7 @@ static void attend(const struct job *j, const struct space *w, int64_t head, int
 
 static void attend_part(void *arg, int part, int parts)
 {
-    struct job *j = arg;
+    struct team_work *j = arg;
     const int64_t blocks = (j->a.n + j->rows - 1) / j->rows;
     int64_t packed = -1;
     struct space w = {0};
@@ -249,7 +250,7 @@ static void attend_part(void *arg, int part, int parts)
 
 ls_status LSI_SIMD(attention)(ls_op_call *k)
 {
-    struct job j = {.a = lsi_attention_of(k, false)};
+    struct team_work j = {.a = lsi_attention_of(k, false)};
     struct space unused = {0};
     size_t bytes = 0;
     int64_t blocks = 0, pieces = 0;

@@ -37,8 +37,8 @@ LSI_INLINE int64_t aligned_floats(int64_t n)
 
 /*
  * A causal mask gives hidden keys the weight 0, and 0 times infinity or NaN is NaN: rows
- * that hold such numbers must not enter a product as they are. They enter with zeros
- * instead, and add_wild() adds the others to those alone who see them.
+ * that hold such numbers must not enter a product as they are. Such numbers
+ * are replaced by zeros, and add_wild() adds them for the rows that see them.
  */
 
 /* -1 in the lanes that hold an infinity or NaN. */

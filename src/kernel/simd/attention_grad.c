@@ -10,7 +10,7 @@
 
 enum { QUERY_BLOCK = VW == 4 ? 64 : 96 };
 
-struct job {
+struct team_work {
     lsi_attention a;
     float *scratch;
     int64_t rows; /* queries at a time */
@@ -86,7 +86,7 @@ static int64_t product_scratch(const lsi_attention *a, int64_t rows)
 }
 
 /* Lays out the scratch at `base`; with NULL it only counts. Returns the floats. */
-static int64_t lay_out(const struct job *j, float *base, struct space *w)
+static int64_t lay_out(const struct team_work *j, float *base, struct space *w)
 {
     const lsi_attention *a = &j->a;
     const int64_t keys = (a->keys + KEY_BLOCK - 1) / KEY_BLOCK * KEY_BLOCK;
@@ -161,7 +161,7 @@ static void soften_row(float *w, float *s, int64_t n, int64_t width, float scale
 }
 
 /* Adds the rows that are not finite, for the pairs that see each other. */
-static void add_wild_rows(const struct job *j, const struct space *w, int64_t head,
+static void add_wild_rows(const struct team_work *j, const struct space *w, int64_t head,
                           int64_t i0, int64_t rows, int64_t key, int64_t width)
 {
     const lsi_attention *a = &j->a;
@@ -183,8 +183,8 @@ static void add_wild_rows(const struct job *j, const struct space *w, int64_t he
 }
 
 /* What queries i0 .. give to keys key .. key+width-1, and get from them. */
-static void meet(const struct job *j, const struct space *w, int64_t head, int64_t i0,
-                 int64_t rows, int64_t key, int64_t width)
+static void meet(const struct team_work *j, const struct space *w, int64_t head,
+                 int64_t i0, int64_t rows, int64_t key, int64_t width)
 {
     const lsi_attention *a = &j->a;
     const float *lse = (const float *)a->lse->data + head * a->n + i0;
@@ -231,8 +231,8 @@ static void meet(const struct job *j, const struct space *w, int64_t head, int64
  * that is not finite shows in that sum, and a query in its logsumexp: all its scores are
  * infinite or NaN.
  */
-static void pack_queries(const struct job *j, struct space *w, int64_t head, int64_t i0,
-                         int64_t rows)
+static void pack_queries(const struct team_work *j, struct space *w, int64_t head,
+                         int64_t i0, int64_t rows)
 {
     const lsi_attention *a = &j->a;
     const float *lse = (const float *)a->lse->data + head * a->n + i0;
@@ -250,7 +250,7 @@ static void pack_queries(const struct job *j, struct space *w, int64_t head, int
     pack_rows(&a->g, head, i0, rows, a->d, copy, w->gradient);
 }
 
-static void run_head(const struct job *j, struct space *w, int64_t head)
+static void run_head(const struct team_work *j, struct space *w, int64_t head)
 {
     const lsi_attention *a = &j->a;
 
@@ -272,7 +272,7 @@ static void run_head(const struct job *j, struct space *w, int64_t head)
 
 static void run_part(void *arg, int part, int parts)
 {
-    struct job *j = arg;
+    struct team_work *j = arg;
     struct space w = {0};
 
     (void)parts;
@@ -285,7 +285,7 @@ static void run_part(void *arg, int part, int parts)
 
 ls_status LSI_SIMD(attention_grad)(ls_op_call *k)
 {
-    struct job j = {.a = lsi_attention_of(k, true)};
+    struct team_work j = {.a = lsi_attention_of(k, true)};
     struct space unused = {0};
     size_t bytes = 0;
     int parts = 1;

@@ -12,7 +12,7 @@ enum { MAX_OPERANDS = 3, PATTERN = 512 };
 typedef void (*row_fn)(void *y, const void *const *in, const int64_t *step, int64_t n);
 
 /* An operation over broadcast operands. Axis 0 is the innermost. */
-struct job {
+struct team_work {
     row_fn fn;
     int operands, ndim;
     char *y;
@@ -23,7 +23,7 @@ struct job {
     int64_t step[LS_MAX_DIMS][MAX_OPERANDS]; /* elements */
 };
 
-static bool merges(const struct job *j, const int64_t *step)
+static bool merges(const struct team_work *j, const int64_t *step)
 {
     const int last = j->ndim - 1;
 
@@ -38,7 +38,7 @@ static bool merges(const struct job *j, const int64_t *step)
     return true;
 }
 
-static void add_axis(struct job *j, int64_t size, const int64_t *step)
+static void add_axis(struct team_work *j, int64_t size, const int64_t *step)
 {
     if (size == 1) {
         return;
@@ -52,7 +52,7 @@ static void add_axis(struct job *j, int64_t size, const int64_t *step)
     j->ndim++;
 }
 
-static void lay_out(struct job *j, const ls_op_call *k)
+static void lay_out(struct team_work *j, const ls_op_call *k)
 {
     const ls_tensor *out = k->out[0];
     int64_t dense[MAX_OPERANDS] = {1, 1, 1};
@@ -71,7 +71,7 @@ static void lay_out(struct job *j, const ls_op_call *k)
     }
 }
 
-static int64_t row_count(const struct job *j)
+static int64_t row_count(const struct team_work *j)
 {
     int64_t rows = 1;
 
@@ -81,7 +81,7 @@ static int64_t row_count(const struct job *j)
     return rows;
 }
 
-static void run_rows(const struct job *j, int64_t begin, int64_t end)
+static void run_rows(const struct team_work *j, int64_t begin, int64_t end)
 {
     int64_t at[LS_MAX_DIMS] = {0}, rest = begin;
     const void *in[MAX_OPERANDS] = {NULL};
@@ -108,7 +108,7 @@ static void run_rows(const struct job *j, int64_t begin, int64_t end)
 }
 
 /* A share of the one row there is. */
-static void run_slice(const struct job *j, int64_t begin, int64_t end)
+static void run_slice(const struct team_work *j, int64_t begin, int64_t end)
 {
     const void *in[MAX_OPERANDS] = {NULL};
 
@@ -120,7 +120,7 @@ static void run_slice(const struct job *j, int64_t begin, int64_t end)
 
 static void run_part(void *arg, int part, int parts)
 {
-    const struct job *j = arg;
+    const struct team_work *j = arg;
     int64_t begin = 0, end = 0;
 
     if (j->ndim == 1) {
@@ -132,7 +132,7 @@ static void run_part(void *arg, int part, int parts)
     }
 }
 
-static void run_job(const ls_op_call *k, struct job *j)
+static void run_on_team(const ls_op_call *k, struct team_work *j)
 {
     const int parts = lsi_parts(k, k->out[0]->count / 4);
 
@@ -159,7 +159,7 @@ static void repeat(float *pattern, const char *once, int64_t n, int64_t times)
  * operand is written out several times and several rows are taken as one. False: not
  * such a case.
  */
-static bool run_pattern(const ls_op_call *k, struct job *j)
+static bool run_pattern(const ls_op_call *k, struct team_work *j)
 {
     const int64_t n = j->size[0], rows = j->size[1];
     const int64_t times = LSI_MIN(PATTERN / n, rows / 4);
@@ -175,7 +175,7 @@ static bool run_pattern(const ls_op_call *k, struct job *j)
     j->size[0] = n * times;
     j->size[1] = rows / times;
     j->step[1][large] = n * times;
-    run_job(k, j);
+    run_on_team(k, j);
     if (rows % times != 0) {
         const size_t done = (size_t)(rows / times * times * n);
 
@@ -183,7 +183,7 @@ static bool run_pattern(const ls_op_call *k, struct job *j)
         j->y += done * j->out_size;
         j->ndim = 1;
         j->size[0] = rows % times * n;
-        run_job(k, j);
+        run_on_team(k, j);
     }
     return true;
 }
@@ -192,24 +192,24 @@ static ls_status run_binary(const ls_op_call *k, row_fn fn, size_t out_size)
 {
     const ls_tensor *a = k->in[0], *b = k->in[1];
     const int64_t n = k->out[0]->count;
-    struct job j = {.fn = fn,
-                    .operands = 2,
-                    .y = k->out[0]->data,
-                    .out_size = out_size,
-                    .in = {a->data, b->data},
-                    .in_size = {sizeof(float), sizeof(float)}};
+    struct team_work j = {.fn = fn,
+                          .operands = 2,
+                          .y = k->out[0]->data,
+                          .out_size = out_size,
+                          .in = {a->data, b->data},
+                          .in_size = {sizeof(float), sizeof(float)}};
 
     if ((a->count == n || a->count == 1) && (b->count == n || b->count == 1)) {
         j.ndim = 1;
         j.size[0] = n;
         j.step[0][0] = a->count == n;
         j.step[0][1] = b->count == n;
-        run_job(k, &j);
+        run_on_team(k, &j);
         return LS_OK;
     }
     lay_out(&j, k);
     if (j.ndim != 2 || !run_pattern(k, &j)) {
-        run_job(k, &j);
+        run_on_team(k, &j);
     }
     return LS_OK;
 }
@@ -306,17 +306,17 @@ static void where_row(void *out, const void *const *in, const int64_t *step, int
 ls_status LSI_SIMD(where)(ls_op_call *k)
 {
     const ls_tensor *c = k->in[0], *a = k->in[1], *b = k->in[2];
-    struct job j = {.fn = where_row,
-                    .operands = 3,
-                    .y = k->out[0]->data,
-                    .out_size = sizeof(float),
-                    .in = {c->data, a->data, b->data},
-                    .in_size = {1, sizeof(float), sizeof(float)}};
+    struct team_work j = {.fn = where_row,
+                          .operands = 3,
+                          .y = k->out[0]->data,
+                          .out_size = sizeof(float),
+                          .in = {c->data, a->data, b->data},
+                          .in_size = {1, sizeof(float), sizeof(float)}};
 
     if (c->dtype != LS_BOOL || a->dtype != LS_F32 || b->dtype != LS_F32) {
         return LS_UNIMPLEMENTED;
     }
     lay_out(&j, k);
-    run_job(k, &j);
+    run_on_team(k, &j);
     return LS_OK;
 }

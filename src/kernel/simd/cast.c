@@ -147,7 +147,7 @@ static convert_fn find_convert(ls_dtype from, ls_dtype to)
     return NULL;
 }
 
-struct job {
+struct team_work {
     convert_fn fn;
     char *to;
     const char *from;
@@ -157,7 +157,7 @@ struct job {
 
 static void run_part(void *arg, int part, int parts)
 {
-    const struct job *j = arg;
+    const struct team_work *j = arg;
     int64_t begin = 0, end = 0;
 
     lsi_team_share(j->n, 64, part, parts, &begin, &end);
@@ -168,12 +168,12 @@ static void run_part(void *arg, int part, int parts)
 ls_status LSI_SIMD(cast)(ls_op_call *k)
 {
     const ls_dtype from = (ls_dtype)k->in[0]->dtype, to = (ls_dtype)k->out[0]->dtype;
-    struct job j = {.fn = find_convert(from, to),
-                    .to = k->out[0]->data,
-                    .from = k->in[0]->data,
-                    .to_size = ls_dtype_size(to),
-                    .from_size = ls_dtype_size(from),
-                    .n = k->out[0]->count};
+    struct team_work j = {.fn = find_convert(from, to),
+                          .to = k->out[0]->data,
+                          .from = k->in[0]->data,
+                          .to_size = ls_dtype_size(to),
+                          .from_size = ls_dtype_size(from),
+                          .n = k->out[0]->count};
 
     if (j.fn == NULL) {
         return LS_UNIMPLEMENTED;

@@ -15,7 +15,7 @@ struct tap {
     int64_t weight; /* where its weight lies in the filter */
 };
 
-struct job {
+struct team_work {
     lsi_conv v;
     ls_activation activation;
     const float *filter, *bias, *g;
@@ -23,12 +23,12 @@ struct job {
     struct tap *taps; /* kh * kw for each member */
 };
 
-static struct job job_of(const ls_op_call *k, const ls_tensor *x, const ls_tensor *w,
-                         const ls_tensor *y)
+static struct team_work job_of(const ls_op_call *k, const ls_tensor *x,
+                               const ls_tensor *w, const ls_tensor *y)
 {
     const lsi_conv_attrs *at = k->attrs;
 
-    return (struct job){
+    return (struct team_work){
         .v = conv_of(at, x->dims, w->dims, y->dims),
         .activation = at->activation,
         .to = k->out[0]->data,
@@ -89,7 +89,7 @@ LSI_INLINE void store_channels(float *p, vf v, int64_t rest)
 }
 
 /* `nv` vectors of channels from channel i on; from: the source's image. */
-LSI_INLINE void sum_taps(const struct job *j, const struct tap *taps, int64_t count,
+LSI_INLINE void sum_taps(const struct team_work *j, const struct tap *taps, int64_t count,
                          const float *from, int64_t i, const int nv, int64_t rest,
                          float *to)
 {
@@ -113,7 +113,7 @@ LSI_INLINE void sum_taps(const struct job *j, const struct tap *taps, int64_t co
     }
 }
 
-static void sum_pixel(const struct job *j, const struct tap *taps, int64_t count,
+static void sum_pixel(const struct team_work *j, const struct tap *taps, int64_t count,
                       const float *from, float *to)
 {
     int64_t i = 0;
@@ -131,7 +131,7 @@ static void sum_pixel(const struct job *j, const struct tap *taps, int64_t count
 
 static void forward_part(void *arg, int part, int parts)
 {
-    const struct job *j = arg;
+    const struct team_work *j = arg;
     struct tap *taps = j->taps + part * j->v.kh * j->v.kw;
     int64_t begin = 0, end = 0;
 
@@ -152,7 +152,7 @@ static void forward_part(void *arg, int part, int parts)
 
 static void input_grad_part(void *arg, int part, int parts)
 {
-    const struct job *j = arg;
+    const struct team_work *j = arg;
     struct tap *taps = j->taps + part * j->v.kh * j->v.kw;
     int64_t begin = 0, end = 0;
 
@@ -170,13 +170,14 @@ static void input_grad_part(void *arg, int part, int parts)
 }
 
 /* About how long the taps of `count` results take. */
-static int64_t work_of(const struct job *j, int64_t count)
+static int64_t work_of(const struct team_work *j, int64_t count)
 {
     return count / VW * j->v.kh * j->v.kw / 2;
 }
 
 /* Runs `part` over `rows` rows, with a list of taps for each member. */
-static ls_status run_taps(ls_op_call *k, struct job *j, int64_t rows, lsi_team_fn part)
+static ls_status run_taps(ls_op_call *k, struct team_work *j, int64_t rows,
+                          lsi_team_fn part)
 {
     const int parts = (int)LSI_MIN(lsi_parts(k, work_of(j, k->out[0]->count)), rows);
     const size_t bytes = (size_t)(parts * j->v.kh * j->v.kw) * sizeof(struct tap);
@@ -199,7 +200,7 @@ static bool is_plain(const ls_op_call *k, const ls_tensor *w)
 
 ls_status LSI_SIMD(depthwise_conv2d)(ls_op_call *k)
 {
-    struct job j = job_of(k, k->in[0], k->in[1], k->out[0]);
+    struct team_work j = job_of(k, k->in[0], k->in[1], k->out[0]);
 
     if (!is_plain(k, k->in[1])) {
         return LS_UNIMPLEMENTED;
@@ -212,7 +213,7 @@ ls_status LSI_SIMD(depthwise_conv2d)(ls_op_call *k)
 
 ls_status LSI_SIMD(depthwise_conv2d_input_grad)(ls_op_call *k)
 {
-    struct job j = job_of(k, k->out[0], k->in[1], k->in[0]);
+    struct team_work j = job_of(k, k->out[0], k->in[1], k->in[0]);
 
     if (!is_plain(k, k->in[1])) {
         return LS_UNIMPLEMENTED;
@@ -236,7 +237,7 @@ static void windows_inside(const lsi_conv *v, int64_t kx, int64_t *begin, int64_
 }
 
 /* What `count` windows of a row give to `nv` vectors of weights. */
-LSI_INLINE void add_row(const struct job *j, const float *x, const float *g,
+LSI_INLINE void add_row(const struct team_work *j, const float *x, const float *g,
                         int64_t count, const int nv, int64_t rest, vf sum[WIDE])
 {
     const int64_t step = j->v.stride[1] * j->v.c;
@@ -259,7 +260,7 @@ LSI_INLINE void add_row(const struct job *j, const float *x, const float *g,
 }
 
 /* What image `n` gives to tap (ky, kx) of `nv` vectors of channels, from channel i on. */
-LSI_INLINE void add_image(const struct job *j, int64_t n, int64_t ky, int64_t kx,
+LSI_INLINE void add_image(const struct team_work *j, int64_t n, int64_t ky, int64_t kx,
                           int64_t i, const int nv, int64_t rest)
 {
     float *to = j->to + (ky * j->v.kw + kx) * j->v.c + i;
@@ -287,7 +288,8 @@ LSI_INLINE void add_image(const struct job *j, int64_t n, int64_t ky, int64_t kx
 }
 
 /* All weights of these channels. An image is used by every tap while it is near. */
-LSI_INLINE void add_images(const struct job *j, int64_t i, const int nv, int64_t rest)
+LSI_INLINE void add_images(const struct team_work *j, int64_t i, const int nv,
+                           int64_t rest)
 {
     for (int64_t n = 0; n < j->v.n; n++) {
         for (int64_t tap = 0; tap < j->v.kh * j->v.kw; tap++) {
@@ -299,7 +301,7 @@ LSI_INLINE void add_images(const struct job *j, int64_t i, const int nv, int64_t
 /* Members share the channels: how many of them there are changes no sum. */
 static void filter_grad_part(void *arg, int part, int parts)
 {
-    const struct job *j = arg;
+    const struct team_work *j = arg;
     int64_t i = 0, end = 0;
 
     lsi_team_share(j->v.c, VW, part, parts, &i, &end);
@@ -316,7 +318,7 @@ static void filter_grad_part(void *arg, int part, int parts)
 
 ls_status LSI_SIMD(depthwise_conv2d_filter_grad)(ls_op_call *k)
 {
-    struct job j = job_of(k, k->in[0], k->out[0], k->in[1]);
+    struct team_work j = job_of(k, k->in[0], k->out[0], k->in[1]);
     int parts = 1;
 
     if (!is_plain(k, k->out[0])) {

@@ -9,7 +9,7 @@ enum { PIECES = 4 }; /* for each member, at most */
 /* The share of a member's work that it costs if all is one piece: others wait for it. */
 #define LATE 0.03
 
-struct job {
+struct team_work {
     lsi_queue queue; /* of pieces */
     const lsi_gemm *g;
     int64_t batch;
@@ -62,7 +62,7 @@ static double cut_cost(const lsi_gemm *g, int parts, int rows, int cols)
  * Rows or columns? Batches are cut between their products, others where it is cheapest;
  * no piece may be left with nothing.
  */
-static void cut_product(struct job *j, int parts)
+static void cut_product(struct team_work *j, int parts)
 {
     const int64_t row_units = (j->g->m + GEMM_MR - 1) / GEMM_MR;
     const int64_t col_units = (j->g->n + GEMM_NR - 1) / GEMM_NR;
@@ -92,7 +92,7 @@ static void cut_product(struct job *j, int parts)
     }
 }
 
-static void run_piece(const struct job *j, int64_t piece, float *scratch)
+static void run_piece(const struct team_work *j, int64_t piece, float *scratch)
 {
     const int col = (int)(piece % j->by_cols),
               row = (int)(piece / j->by_cols % j->by_rows);
@@ -114,7 +114,7 @@ static void run_piece(const struct job *j, int64_t piece, float *scratch)
 
 static void run_part(void *arg, int part, int parts)
 {
-    struct job *j = arg;
+    struct team_work *j = arg;
 
     (void)parts;
     for (int64_t i = lsi_queue_take(&j->queue, part); i >= 0;
@@ -127,7 +127,7 @@ ls_status LSI_SIMD(gemm_run)(ls_op_call *k, const lsi_gemm *g, int64_t batch,
                              void (*at)(const void *ctx, int64_t i, lsi_gemm *g),
                              const void *ctx)
 {
-    struct job j = {.g = g, .batch = batch, .at = at, .ctx = ctx};
+    struct team_work j = {.g = g, .batch = batch, .at = at, .ctx = ctx};
     const double flops = 2.0 * (double)g->m * (double)g->n * (double)g->k * (double)batch;
     int parts = lsi_parts(k, (int64_t)(flops / FLOPS_PER_NS));
     int64_t rows = 0, cols = 0, zero = 0, pieces = 0;

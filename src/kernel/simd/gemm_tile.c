@@ -134,9 +134,9 @@ LSI_INLINE void multiply(const int mr, const int nv, vf acc[][2], const float *c
 }
 
 /*
- * The same number, but the compiler does not know: it would keep differences of pointers
- * and compute addresses from them, at several instructions a turn. Few instructions are
- * what the tile lives on: beside a busy sibling a core issues half as many as alone.
+ * Returns x, hidden from the compiler: it would keep differences of pointers and compute
+ * addresses from them, with several more instructions per turn. The tile needs few: a
+ * core whose sibling thread is busy issues half as many instructions as alone.
  */
 LSI_INLINE int64_t opaque(int64_t x)
 {

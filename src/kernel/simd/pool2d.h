@@ -1,6 +1,6 @@
 /* What max and average pooling share: a call, and its windows over an image [n,h,w,c]. */
-#ifndef LSI_SIMD_POOL_H
-#define LSI_SIMD_POOL_H
+#ifndef LSI_SIMD_POOL2D_H
+#define LSI_SIMD_POOL2D_H
 #include "kernel/simd/simd.h"
 
 struct pool {

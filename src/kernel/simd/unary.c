@@ -5,7 +5,7 @@
 typedef void (*span_fn)(float *y, const float *x, const float *g, int64_t n, float a,
                         float b);
 
-struct job {
+struct team_work {
     span_fn fn;
     float *y;
     const float *x, *g;
@@ -15,7 +15,7 @@ struct job {
 
 static void run_part(void *arg, int part, int parts)
 {
-    const struct job *j = arg;
+    const struct team_work *j = arg;
     int64_t begin = 0, end = 0;
 
     lsi_team_share(j->n, 16, part, parts, &begin, &end);
@@ -39,7 +39,7 @@ LSI_INLINE ls_status run_spans(ls_op_call *k, span_fn fn, int cost, const ls_ten
     if (parts == 1) {
         fn(y, x->data, g->data, n, a, b);
     } else {
-        struct job j = {fn, y, x->data, g->data, n, a, b};
+        struct team_work j = {fn, y, x->data, g->data, n, a, b};
 
         lsi_team_run(k->team, parts, run_part, &j);
     }
