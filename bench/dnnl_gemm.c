@@ -7,7 +7,7 @@
  * Threads by OMP_NUM_THREADS. `lockstep bench op` serves itself from it in turn with
  * its own windows.
  */
-#include "bench/clock.h"
+#include "bench/bench_clock.h"
 #include "bench/dnnl_kit.h"
 
 #include <stdio.h>

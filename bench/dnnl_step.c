@@ -9,7 +9,7 @@
  *
  * Threads by OMP_NUM_THREADS.
  */
-#include "bench/clock.h"
+#include "bench/bench_clock.h"
 #include "bench/dnnl_kit.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  */
 #include "bench/fma_peak.h"
 
-#include "bench/clock.h"
+#include "bench/bench_clock.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* `lockstep bench`: its options, and how all benchmarks measure. */
 #include "cli/bench/bench.h"
 
-#include "bench/clock.h"
+#include "bench/bench_clock.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* `lockstep bench collective`: all-reduces of many sizes beside what the memory gives. */
 #include "cli/bench/bench.h"
 
-#include "bench/clock.h"
+#include "bench/bench_clock.h"
 #include "bench/spin.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
  */
 #include "cli/bench/growth.h"
 
-#include "bench/clock.h"
+#include "bench/bench_clock.h"
 
 #include <math.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* `lockstep bench input`: reading, parsing and distributing, each beside the least work possible. */
 #include "cli/bench/bench_input.h"
 
-#include "bench/clock.h"
+#include "bench/bench_clock.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* `lockstep bench step`: whole training steps. */
 #include "cli/bench/bench.h"
 
-#include "bench/clock.h"
+#include "bench/bench_clock.h"
 #include "bench/fma_peak.h"
 #include "bench/models.h"
 

@@ -5,7 +5,7 @@
  */
 #include "cli/bench/bench_input.h"
 
-#include "bench/clock.h"
+#include "bench/bench_clock.h"
 #include "bench/models.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* `lockstep data convert`: arguments, progress, and removing what a failure left. */
 #include "cli/data/convert.h"
 
-#include "bench/clock.h"
+#include "bench/bench_clock.h"
 
 #include <signal.h>
 #include <stdlib.h>

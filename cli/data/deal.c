@@ -2,7 +2,7 @@
  * Distributes samples by the library: the pipeline has the same shape, but its records are
  * numbers, and the workers are threads of this process.
  */
-#include "cli/data/plan.h"
+#include "cli/data/input_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

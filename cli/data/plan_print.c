@@ -1,5 +1,5 @@
 /* A plan as a person reads it, and as JSON. */
-#include "cli/data/plan.h"
+#include "cli/data/input_plan.h"
 
 #include <jansson.h>
 #include <stdio.h>

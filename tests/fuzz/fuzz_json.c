@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 
-#include "cli/data/plan.h"
+#include "cli/data/input_plan.h"
 #include "oracle/input_machine.h"
 #include "oracle/safetensors.h"
 

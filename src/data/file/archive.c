@@ -1,3 +1,4 @@
+/* Zip archives: the directory at the end of the file, and where each member begins. */
 #include "data/file/archive.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* The two clocks of the benchmarks. */
-#ifndef BENCH_CLOCK_H
-#define BENCH_CLOCK_H
+#ifndef BENCH_BENCH_CLOCK_H
+#define BENCH_BENCH_CLOCK_H
 
 #include <time.h>
 

@@ -1,5 +1,5 @@
 /* `lockstep data plan`: what is to be planned, from options or a file of JSON. */
-#include "cli/data/plan.h"
+#include "cli/data/input_plan.h"
 
 #include <glob.h>
 #include <jansson.h>
