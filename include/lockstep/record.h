@@ -9,7 +9,7 @@
  *
  * Training reads files by ls_dataset_tfrecord() (dataset.h) and Examples by
  * ls_dataset_parse_example() (example.h). The reader and the walk of this header are for
- * programs that look into files of which they know nothing beforehand:
+ * programs that read files whose features they do not know:
  *
  *     LS_TRY(ls_record_reader_open("train.tfrecord", &opts, &r, &err));
  *     while ((st = ls_record_reader_next(r, &record, &err)) == LS_OK) {
@@ -34,26 +34,31 @@ extern "C" {
 typedef struct ls_record_writer ls_record_writer;
 typedef struct ls_example ls_example;
 
-/* Makes the file, or empties it. `compression`: NULL or "": none; "ZLIB"; "GZIP". */
+/* Creates the file, or empties it. `compression`: NULL or "": none; "ZLIB"; "GZIP". */
 LS_API LS_MUST_USE ls_status ls_record_writer_open(const char *path,
                                                    const char *compression,
                                                    ls_record_writer **out, ls_error *err);
 
-/* One record; `data` may be NULL if `len` is 0. LS_FAILED_PRECONDITION: it is closed.
- * After another failure the file is not to be trusted: every later call fails again. */
+/*
+ * Writes one record; `data` may be NULL if `len` is 0. Returns LS_FAILED_PRECONDITION if
+ * the writer is closed. After any other failure the file is incomplete, and every later
+ * call fails again.
+ */
 LS_API LS_MUST_USE ls_status ls_record_writer_write(ls_record_writer *w, const void *data,
                                                     size_t len, ls_error *err);
 LS_API LS_MUST_USE ls_status ls_record_writer_write_example(ls_record_writer *w,
                                                             ls_example *e, ls_error *err);
 
-/* Hands everything written so far to the system, so that others can read it. */
+/* Writes everything so far to the file, so that other programs can read it. */
 LS_API LS_MUST_USE ls_status ls_record_writer_flush(ls_record_writer *w, ls_error *err);
 
 /* Ends the file. Closing again does nothing. */
 LS_API LS_MUST_USE ls_status ls_record_writer_close(ls_record_writer *w, ls_error *err);
 
-/* Frees the writer; one that was not closed is, and nobody hears whether that worked.
- * NULL is allowed. */
+/*
+ * Frees the writer. One that was not closed is closed, and a failure of that is not
+ * reported. NULL is allowed.
+ */
 LS_API void ls_record_writer_release(ls_record_writer *w);
 
 /* An example without features. */
@@ -61,7 +66,7 @@ LS_API LS_MUST_USE ls_status ls_example_create(ls_example **out, ls_error *err);
 LS_API void ls_example_release(ls_example *e); /* NULL is allowed */
 LS_API void ls_example_clear(ls_example *e);   /* without features again */
 
-/* A feature of `n` values, which are copied; one of that name is replaced. */
+/* Adds a feature of `n` values, which are copied; a feature of that name is replaced. */
 LS_API LS_MUST_USE ls_status ls_example_add_int64(ls_example *e, const char *name,
                                                   const int64_t *values, size_t n,
                                                   ls_error *err);
@@ -86,12 +91,13 @@ typedef struct ls_record_reader ls_record_reader;
 /* Start from LS_RECORD_READER_OPTIONS_INIT. */
 typedef struct ls_record_reader_options {
     size_t struct_size;
-    const char *compression; /* NULL or "": none; "ZLIB"; "GZIP"; "AUTO": as the first
-                                bytes of the file say */
+    const char *compression; /* NULL or "": none; "ZLIB"; "GZIP"; "AUTO": detected */
     size_t buffer;           /* bytes read at once; 0: choose */
     bool lines;              /* records are lines of text without their ends */
-    bool whole;              /* a file that was cut off between two records is
-                                LS_DATA_LOSS; otherwise it just ends there */
+
+    /* A compressed file that stops between two records is LS_DATA_LOSS; otherwise it ends
+     * there. */
+    bool whole;
 } ls_record_reader_options;
 
 /* clang-format off */
@@ -114,29 +120,32 @@ LS_API LS_MUST_USE ls_status ls_record_reader_open(const char *path,
 LS_API LS_MUST_USE ls_status ls_record_reader_next(ls_record_reader *r, ls_string *out,
                                                    ls_error *err);
 
-/* Passes over a record: of a TFRecord only the length and its checksum are looked at, and
- * in a file that is not compressed the data are not read. Returns as the above. */
+/*
+ * Skips a record: of a TFRecord only the length and its checksum are checked, and the data
+ * are not read if the file is not compressed. Returns the same as ls_record_reader_next().
+ */
 LS_API LS_MUST_USE ls_status ls_record_reader_skip(ls_record_reader *r, ls_error *err);
 
-/* Where in the decompressed file the record of the last call begins; after a call that
- * failed, where the one that failed does. */
+/* The offset, in the decompressed file, of the record of the last call, failed or not. */
 LS_API uint64_t ls_record_reader_offset(const ls_record_reader *r);
 LS_API void ls_record_reader_close(ls_record_reader *r); /* NULL is allowed */
 
-/* Whether a file whose contents begin with these bytes is a TFRecord file, by the checksum
- * of the first record's length. At least 12 bytes are needed. */
+/*
+ * Whether a file that begins with these bytes is a TFRecord file: the checksum of the first
+ * record's length is right. At least 12 bytes are needed.
+ */
 LS_API bool ls_record_begins(const void *head, size_t len);
 
-/* ---- Examples of which nothing is known ---- */
+/* ---- Examples whose features are not known ---- */
 
 typedef enum ls_list_kind {
-    LS_LIST_NONE = 0, /* the feature has no list, which means that it is absent */
+    LS_LIST_NONE = 0, /* the feature has no list: it counts as absent */
     LS_LIST_BYTES,
     LS_LIST_FLOAT,
     LS_LIST_INT64
 } ls_list_kind;
 
-/* A feature of a serialized Example; its strings lie in the Example's bytes. */
+/* A feature of a serialized Example; its strings point into the Example's bytes. */
 typedef struct ls_example_entry {
     ls_string name; /* any bytes; no NUL follows them */
     ls_list_kind kind;
@@ -144,8 +153,10 @@ typedef struct ls_example_entry {
     ls_string list; /* the values as they are encoded */
 } ls_example_entry;
 
-/* Goes over the features of a serialized Example, which is borrowed. Nothing is allocated;
- * the fields are the walk's own. */
+/*
+ * A walk over the features of a serialized Example, which is borrowed. Nothing is
+ * allocated; the fields are private.
+ */
 typedef struct ls_example_walk {
     ls_string example, features; /* what is left of both */
 } ls_example_walk;
@@ -155,9 +166,9 @@ typedef struct ls_example_walk {
 /* clang-format on */
 
 /*
- * The next feature. LS_OUT_OF_RANGE: there are no more. LS_INVALID_ARGUMENT: the bytes are
- * no Example; fields that no Example has count as that, because nearly any bytes would be
- * one otherwise.
+ * The next feature. Returns LS_OUT_OF_RANGE if there are no more, LS_INVALID_ARGUMENT if
+ * the bytes are not an Example; a field that no Example has counts as that, because
+ * otherwise nearly any bytes would be one.
  */
 LS_API LS_MUST_USE ls_status ls_example_walk_next(ls_example_walk *w,
                                                   ls_example_entry *out, ls_error *err);

@@ -30,8 +30,8 @@ static void level_free(lsi_level *level, int n)
         if (level->comm != NULL) {
             ls_comm_release(level->comm[k]);
         }
-        if (level->looking != NULL) {
-            lsi_looking_clear(&level->looking[k]);
+        if (level->visible != NULL) {
+            lsi_visible_state_clear(&level->visible[k]);
         }
     }
     ls_context_close(level->cross);
@@ -49,7 +49,7 @@ static void level_free(lsi_level *level, int n)
     lsi_free(level->comm);
     lsi_free(level->context);
     lsi_free(level->replica);
-    lsi_free(level->looking);
+    lsi_free(level->visible);
     lsi_free(level);
 }
 
@@ -67,22 +67,22 @@ static ls_status fill_level(struct lsi_crew *crew, lsi_level *level, ls_error *e
     level->comm = lsi_alloc(n, sizeof(ls_comm *));
     level->context = lsi_alloc(n, sizeof(ls_context *));
     level->replica = lsi_alloc(n, sizeof(lsi_replica));
-    level->looking = lsi_alloc_aligned(n * sizeof(lsi_looking), 64);
+    level->visible = lsi_alloc_aligned(n * sizeof(lsi_visible_state), 64);
     run->results = lsi_alloc(n, sizeof(ls_value *));
     run->shown = lsi_alloc(n, sizeof(void *));
     run->errors = lsi_alloc(n, sizeof(ls_error));
     run->finished = lsi_alloc(n, sizeof(atomic_bool));
-    if (level->looking != NULL) {
-        memset(level->looking, 0, n * sizeof(lsi_looking));
+    if (level->visible != NULL) {
+        memset(level->visible, 0, n * sizeof(lsi_visible_state));
     }
     if (level->comm == NULL || level->context == NULL || level->replica == NULL ||
-        level->looking == NULL || run->shown == NULL || run->results == NULL ||
+        level->visible == NULL || run->shown == NULL || run->results == NULL ||
         run->errors == NULL || run->finished == NULL) {
         return lsi_fail_memory(err, "the replicas of a strategy", n * sizeof(ls_error));
     }
     for (size_t k = 0; k < n; k++) {
-        atomic_init(&level->looking[k].depth, 0);
-        atomic_init(&level->looking[k].merge, LSI_MERGE_OUT);
+        atomic_init(&level->visible[k].depth, 0);
+        atomic_init(&level->visible[k].merge, LSI_MERGE_OUT);
     }
     opts.spin_us = crew->strategy->spin_us;
     st = ls_comm_local(crew->n, &opts, level->comm, err);

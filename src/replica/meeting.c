@@ -3,8 +3,8 @@
  * meetings, in which replicas show each other memory.
  *
  * While a replica reads other replicas' memory, it publishes how many such meetings it
- * has open (lsi_looking.depth): from before it enters the meeting until it has finished
- * reading. So a replica whose calls fail because the run is broken knows from the counts
+ * has open (lsi_visible_state.depth): from before it enters the meeting until it has
+ * finished reading. So a replica whose calls fail because the run is broken knows from the counts
  * which replicas may still read the memory it shows.
  */
 #include "replica/run.h"
@@ -68,7 +68,7 @@ static void release_all(ls_context *c, const ls_error *why)
     (void)lsi_context_error(c, why);
 }
 
-bool lsi_come(ls_context *c, const char *what, uint64_t detail, void *mine, void **all)
+bool lsi_run_meet(ls_context *c, const char *what, uint64_t detail, void *mine, void **all)
 {
     lsi_replica *r = lsi_replica_of(c);
     const ls_comm_options opts = options_of(NULL, r->strategy);
@@ -94,7 +94,7 @@ bool lsi_meeting_wait(ls_context *c, const char *what, uint64_t detail)
     if (lsi_replica_peers(c) == 1) {
         return true;
     }
-    met = lsi_come(c, what, detail, NULL, NULL);
+    met = lsi_run_meet(c, what, detail, NULL, NULL);
     lsi_turn_wait(r->run, r->index);
     return met;
 }
@@ -107,15 +107,15 @@ struct lsi_shown {
     void *by[]; /* one per replica */
 };
 
-static lsi_looking *looking_of(const lsi_replica *r)
+static lsi_visible_state *visible_of(const lsi_replica *r)
 {
-    return &r->run->level->looking[r->index];
+    return &r->run->level->visible[r->index];
 }
 
 /* A struct for the pointers of `n` replicas; NULL: out of memory. */
 static struct lsi_shown *take_shown(const lsi_replica *r, int n)
 {
-    lsi_looking *mine = looking_of(r);
+    lsi_visible_state *mine = visible_of(r);
     struct lsi_shown *shown = mine->unused;
 
     if (shown != NULL) {
@@ -127,7 +127,7 @@ static struct lsi_shown *take_shown(const lsi_replica *r, int n)
 
 static void return_shown(const lsi_replica *r, struct lsi_shown *shown)
 {
-    lsi_looking *mine = looking_of(r);
+    lsi_visible_state *mine = visible_of(r);
 
     if (shown != NULL) {
         shown->next = mine->unused;
@@ -135,19 +135,19 @@ static void return_shown(const lsi_replica *r, struct lsi_shown *shown)
     }
 }
 
-void lsi_looking_clear(lsi_looking *looking)
+void lsi_visible_state_clear(lsi_visible_state *visible)
 {
-    while (looking->unused != NULL) {
-        struct lsi_shown *shown = looking->unused;
+    while (visible->unused != NULL) {
+        struct lsi_shown *shown = visible->unused;
 
-        looking->unused = shown->next;
+        visible->unused = shown->next;
         lsi_free(shown);
     }
 }
 
 static atomic_int *count_of(const lsi_replica *r, int index)
 {
-    return &r->run->level->looking[index].depth;
+    return &r->run->level->visible[index].depth;
 }
 
 /*
@@ -170,7 +170,7 @@ static void wait_for_readers(const lsi_replica *r, int depth)
     }
 }
 
-static void stop_looking(lsi_meeting *m)
+static void stop_reading(lsi_meeting *m)
 {
     const lsi_replica *r = lsi_replica_of(m->context);
 
@@ -199,9 +199,9 @@ static bool enter_meeting(lsi_meeting *m, uint64_t detail, void *mine)
         m->depth = atomic_load_explicit(count_of(r, r->index), memory_order_relaxed) + 1;
         atomic_store(count_of(r, r->index), m->depth);
     }
-    m->met = lsi_come(m->context, m->what, detail, mine, m->shown->by);
+    m->met = lsi_run_meet(m->context, m->what, detail, mine, m->shown->by);
     if (!m->met && m->lifetime == LSI_UNTIL_CLOSE) {
-        stop_looking(m);
+        stop_reading(m);
         wait_if_broken(m);
     }
     lsi_turn_wait(r->run, r->index);
@@ -243,8 +243,8 @@ void lsi_meeting_close(lsi_meeting *m)
     const lsi_replica *r = lsi_replica_of(m->context);
 
     if (m->met && m->lifetime == LSI_UNTIL_CLOSE) {
-        stop_looking(m);
-        if (!lsi_come(m->context, m->what, UINT64_MAX, NULL, NULL)) {
+        stop_reading(m);
+        if (!lsi_run_meet(m->context, m->what, UINT64_MAX, NULL, NULL)) {
             wait_if_broken(m);
         }
         lsi_turn_wait(r->run, r->index);

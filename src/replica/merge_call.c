@@ -78,7 +78,7 @@ static ls_value *take_part(ls_context *c, struct lsi_run *run, int k)
  */
 static bool move_merge(struct lsi_run *run, int k, int from, int to)
 {
-    return atomic_compare_exchange_strong(&run->level->looking[k].merge, &from, to);
+    return atomic_compare_exchange_strong(&run->level->visible[k].merge, &from, to);
 }
 
 /*
@@ -114,9 +114,9 @@ static ls_value *merge_many(ls_context *c, ls_merge_fn fn, ls_value *args, void 
     ls_value *part;
     bool met;
 
-    atomic_store(&run->level->looking[r->index].merge, LSI_MERGE_IN);
+    atomic_store(&run->level->visible[r->index].merge, LSI_MERGE_IN);
     met =
-        lsi_come(c, "merge_call", args != NULL, args, r->index == 0 ? run->shown : NULL);
+        lsi_run_meet(c, "merge_call", args != NULL, args, r->index == 0 ? run->shown : NULL);
     if (r->index == 0) {
         lsi_turn_wait(run, 0);
         merge_claimed(c, met, fn, user);

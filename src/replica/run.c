@@ -240,8 +240,8 @@ static void prepare_run(struct lsi_run *run)
         run->errors[k] = (ls_error)LS_ERROR_INIT;
         lsi_context_end(level->context[k]); // the program may have used it between runs
         atomic_store(&run->finished[k], false);
-        atomic_store(&level->looking[k].depth, 0);
-        atomic_store(&level->looking[k].merge, LSI_MERGE_OUT);
+        atomic_store(&level->visible[k].depth, 0);
+        atomic_store(&level->visible[k].merge, LSI_MERGE_OUT);
     }
     lsi_word_set(&run->turn, 0);
     lsi_word_set(&run->left, (unsigned)run->n);

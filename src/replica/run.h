@@ -55,13 +55,13 @@ struct lsi_run {
 enum { LSI_MERGE_OUT, LSI_MERGE_IN, LSI_MERGE_CLAIMED };
 
 /* What the other replicas read of one replica; a cache line each, as only it writes. */
-typedef struct lsi_looking {
+typedef struct lsi_visible_state {
     _Alignas(64) atomic_int depth; /* meetings it has open to read memory */
     atomic_int merge;
     struct lsi_shown *unused; /* private to the replica: structs for its next meetings */
-} lsi_looking;
+} lsi_visible_state;
 
-void lsi_looking_clear(lsi_looking *looking); /* frees the unused structs */
+void lsi_visible_state_clear(lsi_visible_state *visible); /* frees the unused structs */
 
 /* The state of the runs at one nesting depth, reused from run to run. */
 typedef struct lsi_level {
@@ -70,7 +70,7 @@ typedef struct lsi_level {
     ls_context **context;
     ls_context *cross; /* for merge functions */
     lsi_replica *replica;
-    lsi_looking *looking; /* one per replica */
+    lsi_visible_state *visible; /* one per replica */
 } lsi_level;
 
 enum { LSI_MAX_LEVELS = 16 };
@@ -106,7 +106,7 @@ void lsi_run_replica(struct lsi_run *run, int k);
  * Meets the other replicas, also if the step has failed. Does not wait for this replica's
  * turn afterwards: the caller does.
  */
-bool lsi_come(ls_context *c, const char *what, uint64_t detail, void *mine, void **all);
+bool lsi_run_meet(ls_context *c, const char *what, uint64_t detail, void *mine, void **all);
 
 /* Turns of a sequential run; do nothing in other runs. */
 void lsi_turn_wait(struct lsi_run *run, int k);
