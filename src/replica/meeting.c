@@ -68,7 +68,8 @@ static void release_all(ls_context *c, const ls_error *why)
     (void)lsi_context_error(c, why);
 }
 
-bool lsi_run_meet(ls_context *c, const char *what, uint64_t detail, void *mine, void **all)
+bool lsi_run_meet(ls_context *c, const char *what, uint64_t detail, void *mine,
+                  void **all)
 {
     lsi_replica *r = lsi_replica_of(c);
     const ls_comm_options opts = options_of(NULL, r->strategy);

@@ -115,8 +115,8 @@ static ls_value *merge_many(ls_context *c, ls_merge_fn fn, ls_value *args, void 
     bool met;
 
     atomic_store(&run->level->visible[r->index].merge, LSI_MERGE_IN);
-    met =
-        lsi_run_meet(c, "merge_call", args != NULL, args, r->index == 0 ? run->shown : NULL);
+    met = lsi_run_meet(c, "merge_call", args != NULL, args,
+                       r->index == 0 ? run->shown : NULL);
     if (r->index == 0) {
         lsi_turn_wait(run, 0);
         merge_claimed(c, met, fn, user);

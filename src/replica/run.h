@@ -106,7 +106,8 @@ void lsi_run_replica(struct lsi_run *run, int k);
  * Meets the other replicas, also if the step has failed. Does not wait for this replica's
  * turn afterwards: the caller does.
  */
-bool lsi_run_meet(ls_context *c, const char *what, uint64_t detail, void *mine, void **all);
+bool lsi_run_meet(ls_context *c, const char *what, uint64_t detail, void *mine,
+                  void **all);
 
 /* Turns of a sequential run; do nothing in other runs. */
 void lsi_turn_wait(struct lsi_run *run, int k);
