@@ -13,8 +13,7 @@
     X(DNNL, "1: the oneDNN module is used, 0: it is not")                                \
     X(SPIN_US, "microseconds a thread spins for work before it sleeps")                  \
     X(COMM_ALGORITHM, "of reductions: auto, direct, tree, hierarchical, ring")           \
-    X(COMM_TIMEOUT_MS, "milliseconds a collective waits for other ranks; -1: no "        \
-                       "timeout")
+    X(COMM_TIMEOUT_MS, "milliseconds a collective waits for ranks; -1: no timeout")
 
 typedef enum lsi_setting {
 #define LSI_SETTING_ENUM(name, help) LSI_SETTING_##name,

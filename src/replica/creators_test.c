@@ -175,7 +175,36 @@ LST_TEST(a_creator_outside_that_hands_out_something_else_is_refused)
     mirror_end(&m);
 }
 
+static ls_status creates_nothing(const ls_creator_next *next, const ls_tensor *value,
+                                 const ls_variable_options *opts, void *user,
+                                 ls_variable **out, ls_error *err)
+{
+    (void)next;
+    (void)value;
+    (void)opts;
+    (void)user;
+    (void)out;
+    (void)err;
+    return LS_OK;
+}
+
+LST_TEST(a_creator_outside_that_succeeds_without_a_variable_is_refused)
+{
+    mirror m = mirror_of(2, false);
+    ls_tensor *t = scalar_of(1);
+    ls_error e = LS_ERROR_INIT;
+
+    LST_OK(ls_creator_scope_enter(creates_nothing, NULL, &e));
+    LST_OK(ls_scope_enter(m.s, &e));
+    (void)create_named(t, "q", LS_INVALID_ARGUMENT);
+    ls_scope_exit(m.s);
+    LST_OK(ls_creator_scope_exit(&e));
+    ls_tensor_release(t);
+    mirror_end(&m);
+}
+
 LST_MAIN(LST_CASE(a_creator_outside_of_the_scope_is_called_for_each_copy_one_inside_once),
          LST_CASE(a_creator_outside_of_a_run_is_called_for_each_copy_that_replicas_make),
          LST_CASE(what_a_creator_outside_begins_with_is_what_all_copies_hold),
-         LST_CASE(a_creator_outside_that_hands_out_something_else_is_refused))
+         LST_CASE(a_creator_outside_that_hands_out_something_else_is_refused),
+         LST_CASE(a_creator_outside_that_succeeds_without_a_variable_is_refused))

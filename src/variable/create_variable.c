@@ -197,7 +197,7 @@ static ls_status make_copy(void *arg, const ls_tensor *value,
 /* A creator may return any variable; checks that it is plain and like the first copy. */
 static ls_status check_copy(const ls_variable *copy, const struct copy *k, ls_error *err)
 {
-    const bool plain = copy->components == 0 && copy->container == NULL &&
+    const bool plain = copy != NULL && copy->components == 0 && copy->container == NULL &&
                        copy->strategy == NULL && copy->device == k->device;
 
     if (plain && (k->first == NULL || (copy->dtype == k->first->dtype &&
@@ -208,7 +208,7 @@ static ls_status check_copy(const ls_variable *copy, const struct copy *k, ls_er
                          "variable '%s': a creator outside of the strategy's scope is "
                          "called for each copy, and made one of another kind, device, "
                          "dtype or shape; make it by ls_creator_call()",
-                         copy->name);
+                         copy != NULL ? copy->name : "(NULL)");
 }
 
 /* Adds copy i with its name and device; later copies get the value of the first. */
