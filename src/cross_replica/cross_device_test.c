@@ -1,55 +1,17 @@
 /* Tests of cross-device operations called on handles. */
 #include "cross_replica/cross_replica_test.h"
 
-typedef ls_status (*maker)(ls_cross_device **out, ls_error *err);
-
-static ls_status make_one_device(ls_cross_device **out, ls_error *err)
-{
-    return ls_reduction_to_one_device_create(NULL, out, err);
-}
-
-static ls_status make_hierarchical(ls_cross_device **out, ls_error *err)
-{
-    return ls_hierarchical_copy_create(1, out, err);
-}
-
-static ls_status make_nccl(ls_cross_device **out, ls_error *err)
-{
-    return ls_nccl_all_reduce_create(1, out, err);
-}
-
-static const maker makers[] = {make_one_device, make_hierarchical, make_nccl};
-
-static ls_cross_device *make_cross_device(maker m)
-{
-    ls_cross_device *x = NULL;
-
-    LST_OK(m(&x, NULL));
-    return x;
-}
-
-/* Reduces; must succeed. */
-static ls_value *reduce_value(ls_cross_device *x, ls_reduce op, ls_value *value,
-                              ls_value *to)
-{
-    ls_error err = LS_ERROR_INIT;
-    ls_value *out = NULL;
-
-    LST_OK(ls_cross_device_reduce(x, op, value, to, NULL, &out, &err));
-    return out;
-}
-
 LST_TEST(s94_a_result_is_mirrored_on_several_devices_and_plain_on_one)
 {
-    for (size_t k = 0; k < LSI_COUNT_OF(makers); k++) {
-        ls_cross_device *x = make_cross_device(makers[k]);
+    for (size_t k = 0; k < LST_MAKER_COUNT; k++) {
+        ls_cross_device *x = lst_make_cross_device(LST_MAKERS[k]);
         ls_value *p = lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(0, 1));
         ls_value *cpu = lst_name("CPU:0");
         ls_value *other = lst_name("/device:CPU:3");
-        ls_value *mean = reduce_value(x, LS_MEAN, p, p);
-        ls_value *plain_mean = reduce_value(x, LS_MEAN, p, cpu);
-        ls_value *sum = reduce_value(x, LS_SUM, p, p);
-        ls_value *plain_sum = reduce_value(x, LS_SUM, p, other);
+        ls_value *mean = lst_reduce_value(x, LS_MEAN, p, p);
+        ls_value *plain_mean = lst_reduce_value(x, LS_MEAN, p, cpu);
+        ls_value *sum = lst_reduce_value(x, LS_SUM, p, p);
+        ls_value *plain_sum = lst_reduce_value(x, LS_SUM, p, other);
 
         LST_CHECK(lst_is_mirrored(mean, 2, LS_F32, LS_SCALAR, LST_NUMBERS(0.5)));
         LST_CHECK(lst_is(plain_mean, LS_F32, LS_SCALAR, LST_NUMBERS(0.5)));
@@ -69,7 +31,7 @@ LST_TEST(s94_a_result_is_mirrored_on_several_devices_and_plain_on_one)
 
 LST_TEST(s94_a_broadcast_is_on_every_device_of_the_destination)
 {
-    ls_cross_device *x = make_cross_device(make_one_device);
+    ls_cross_device *x = lst_make_cross_device(lst_make_one_device);
     ls_value *p = lst_per_replica(LS_F32, LS_SCALAR, 3, LST_NUMBERS(0, 1, 2));
     ls_value *one = lst_plain(LS_F32, LS_SCALAR, LST_NUMBERS(1));
     ls_value *number = NULL;
@@ -94,7 +56,7 @@ LST_TEST(s94_a_broadcast_is_on_every_device_of_the_destination)
 /* Reducing to `destination` fails with a ValueError whose message contains `word`. */
 static void refuses(ls_value *p, ls_value *destination, const char *word)
 {
-    ls_cross_device *x = make_cross_device(make_one_device);
+    ls_cross_device *x = lst_make_cross_device(lst_make_one_device);
     ls_error err = LS_ERROR_INIT;
     ls_value *out = NULL;
 
@@ -140,7 +102,7 @@ LST_TEST(a_literal_component_is_on_no_device)
 
 LST_TEST(a_device_that_is_not_there_is_named)
 {
-    ls_cross_device *x = make_cross_device(make_one_device);
+    ls_cross_device *x = lst_make_cross_device(lst_make_one_device);
     ls_value *p = lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(0, 1));
     ls_value *far = lst_name("CPU:99");
     ls_error err = LS_ERROR_INIT;
@@ -160,7 +122,7 @@ LST_TEST(a_device_that_is_not_there_is_named)
 
 LST_TEST(only_sums_and_means_are_combined)
 {
-    ls_cross_device *x = make_cross_device(make_one_device);
+    ls_cross_device *x = lst_make_cross_device(lst_make_one_device);
     ls_value *p = lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(0, 1));
     ls_communication_options bad = LS_COMMUNICATION_OPTIONS_INIT;
     ls_value *structure = NULL;
@@ -192,8 +154,8 @@ LST_TEST(shapes_that_disagree_are_named_with_their_replicas)
         lst_leaf(lst_tensor(lst_device(1), LS_F32, LS_SHAPE(2), LST_NUMBERS(4, 5)))};
     ls_value *p = lst_distributed(LS_VALUE_PER_REPLICA, leaves, 2);
 
-    for (size_t k = 0; k < LSI_COUNT_OF(makers); k++) {
-        ls_cross_device *x = make_cross_device(makers[k]);
+    for (size_t k = 0; k < LST_MAKER_COUNT; k++) {
+        ls_cross_device *x = lst_make_cross_device(LST_MAKERS[k]);
         ls_error err = LS_ERROR_INIT;
 
         LST_FAILS(ls_cross_device_reduce(x, LS_SUM, p, p, NULL, NULL, &err),
@@ -211,10 +173,10 @@ LST_TEST(one_device_adds_in_the_order_of_replicas_and_the_others_in_the_tree)
     // (1e8 + 1) + (-1e8 + 1) is 0.
     static const double want[] = {1, 0, 0};
 
-    for (size_t k = 0; k < LSI_COUNT_OF(makers); k++) {
-        ls_cross_device *x = make_cross_device(makers[k]);
+    for (size_t k = 0; k < LST_MAKER_COUNT; k++) {
+        ls_cross_device *x = lst_make_cross_device(LST_MAKERS[k]);
         ls_value *p = lst_per_replica(LS_F32, LS_SCALAR, 4, LST_NUMBERS(1e8, 1, -1e8, 1));
-        ls_value *sum = reduce_value(x, LS_SUM, p, p);
+        ls_value *sum = lst_reduce_value(x, LS_SUM, p, p);
 
         LST_CHECK(lst_is_mirrored(sum, 4, LS_F32, LS_SCALAR, &want[k]));
         ls_value_release(sum);
@@ -230,13 +192,13 @@ LST_TEST(a_mean_divides_truly_whatever_the_dtype)
     } cases[] = {{LS_F32, LS_F32}, {LS_F64, LS_F64}, {LS_I32, LS_F64},
                  {LS_I64, LS_F64}, {LS_I16, LS_F32}, {LS_I8, LS_F32}};
 
-    for (size_t k = 0; k < LSI_COUNT_OF(makers); k++) {
+    for (size_t k = 0; k < LST_MAKER_COUNT; k++) {
         for (size_t i = 0; i < LSI_COUNT_OF(cases); i++) {
-            ls_cross_device *x = make_cross_device(makers[k]);
+            ls_cross_device *x = lst_make_cross_device(LST_MAKERS[k]);
             ls_value *p =
                 lst_per_replica(cases[i].from, LS_SHAPE(2), 2, LST_NUMBERS(1, -5, 2, 2));
-            ls_value *mean = reduce_value(x, LS_MEAN, p, p);
-            ls_value *sum = reduce_value(x, LS_SUM, p, p);
+            ls_value *mean = lst_reduce_value(x, LS_MEAN, p, p);
+            ls_value *sum = lst_reduce_value(x, LS_SUM, p, p);
 
             LST_CHECK(lst_is_mirrored(mean, 2, cases[i].to, LS_SHAPE(2),
                                       LST_NUMBERS(1.5, -1.5)));
@@ -252,12 +214,12 @@ LST_TEST(a_mean_divides_truly_whatever_the_dtype)
 
 LST_TEST(one_component_where_it_shall_go_is_the_result)
 {
-    ls_cross_device *x = make_cross_device(make_one_device);
+    ls_cross_device *x = lst_make_cross_device(lst_make_one_device);
     ls_value *t = lst_plain(LS_I64, LS_SHAPE(2), LST_NUMBERS(3, 4));
     ls_value *cpu0 = lst_name("CPU:0");
     ls_value *cpu1 = lst_name("CPU:1");
-    ls_value *here = reduce_value(x, LS_MEAN, t, cpu0);
-    ls_value *there = reduce_value(x, LS_MEAN, t, cpu1);
+    ls_value *here = lst_reduce_value(x, LS_MEAN, t, cpu0);
+    ls_value *there = lst_reduce_value(x, LS_MEAN, t, cpu1);
 
     LST_CHECK(lst_is(here, LS_I64, LS_SHAPE(2), LST_NUMBERS(3, 4)));
     LST_CHECK(lst_is(there, LS_F64, LS_SHAPE(2), LST_NUMBERS(3, 4))); // divided by 1
@@ -281,7 +243,7 @@ LST_TEST(a_reduction_to_a_given_device_still_ends_at_the_destination)
 
     LST_OK(ls_reduction_to_one_device_create(lst_device(5), &x, NULL));
     lsi_device_pool_stats(lst_device(5), &before, &bytes);
-    ls_value *sum = reduce_value(x, LS_SUM, p, p);
+    ls_value *sum = lst_reduce_value(x, LS_SUM, p, p);
     lsi_device_pool_stats(lst_device(5), &after, &bytes);
     LST_CHECK(lst_is_mirrored(sum, 3, LS_F32, LS_SHAPE(20), total));
     LST_CHECK(after > before); // nothing else in this test used that device
@@ -321,11 +283,11 @@ LST_TEST(s95_sparse_tensors_are_joined_in_the_order_of_replicas)
     ls_value *p = lst_distributed(LS_VALUE_PER_REPLICA, leaves, 2);
     ls_value *cpu = lst_name("CPU:0");
 
-    for (size_t k = 0; k < LSI_COUNT_OF(makers); k++) {
-        ls_cross_device *x = make_cross_device(makers[k]);
-        ls_value *sum = reduce_value(x, LS_SUM, p, cpu);
-        ls_value *mean = reduce_value(x, LS_MEAN, p, cpu);
-        ls_value *both = reduce_value(x, LS_SUM, p, p);
+    for (size_t k = 0; k < LST_MAKER_COUNT; k++) {
+        ls_cross_device *x = lst_make_cross_device(LST_MAKERS[k]);
+        ls_value *sum = lst_reduce_value(x, LS_SUM, p, cpu);
+        ls_value *mean = lst_reduce_value(x, LS_MEAN, p, cpu);
+        ls_value *both = lst_reduce_value(x, LS_SUM, p, p);
         float dense[10];
 
         LST_CHECK(
@@ -356,13 +318,13 @@ LST_TEST(s95_sparse_tensors_are_joined_in_the_order_of_replicas)
 
 LST_TEST(s97_sparse_tensors_of_different_lengths_keep_every_row)
 {
-    ls_cross_device *x = make_cross_device(make_nccl);
+    ls_cross_device *x = lst_make_cross_device(lst_make_nccl);
     ls_value *leaves[2] = {
         lst_sparse(lst_device(0), LS_SHAPE(5, 1), 1, LST_NUMBERS(1), LST_NUMBERS(0)),
         lst_sparse(lst_device(1), LS_SHAPE(5, 1), 3, LST_NUMBERS(2, 3, 4),
                    LST_NUMBERS(0, 1, 2))};
     ls_value *p = lst_distributed(LS_VALUE_PER_REPLICA, leaves, 2);
-    ls_value *sum = reduce_value(x, LS_SUM, p, p);
+    ls_value *sum = lst_reduce_value(x, LS_SUM, p, p);
 
     LST_CHECK(is_sparse(ls_value_child(sum, 1), 4, 1, LST_NUMBERS(1, 2, 3, 4),
                         LST_NUMBERS(0, 0, 1, 2)));
@@ -373,13 +335,13 @@ LST_TEST(s97_sparse_tensors_of_different_lengths_keep_every_row)
 
 LST_TEST(a_sparse_tensor_beside_a_dense_one_counts_as_dense)
 {
-    ls_cross_device *x = make_cross_device(make_one_device);
+    ls_cross_device *x = lst_make_cross_device(lst_make_one_device);
     ls_value *leaves[2] = {lst_sparse(lst_device(0), LS_SHAPE(2, 2), 2,
                                       LST_NUMBERS(1, 2, 3, 4), LST_NUMBERS(1, 1)),
                            lst_leaf(lst_tensor(lst_device(1), LS_F32, LS_SHAPE(2, 2),
                                                LST_NUMBERS(10, 20, 30, 40)))};
     ls_value *p = lst_distributed(LS_VALUE_PER_REPLICA, leaves, 2);
-    ls_value *sum = reduce_value(x, LS_SUM, p, p);
+    ls_value *sum = lst_reduce_value(x, LS_SUM, p, p);
 
     LST_CHECK(
         lst_is_mirrored(sum, 2, LS_F32, LS_SHAPE(2, 2), LST_NUMBERS(10, 20, 34, 46)));
@@ -396,8 +358,8 @@ LST_TEST(objects_say_what_they_are_and_what_they_became)
                                         "HierarchicalCopyAllReduce", "NcclAllReduce"};
     static const char *const words[] = {"order of replicas", "halves", "no NCCL here"};
 
-    for (size_t k = 0; k < LSI_COUNT_OF(makers); k++) {
-        ls_cross_device *x = make_cross_device(makers[k]);
+    for (size_t k = 0; k < LST_MAKER_COUNT; k++) {
+        ls_cross_device *x = lst_make_cross_device(LST_MAKERS[k]);
 
         LST_CHECK(ls_cross_device_retain(x) == x);
         ls_cross_device_release(x);

@@ -161,5 +161,48 @@ static inline ls_value *lst_sparse(ls_device *device, ls_shape shape, int64_t n,
     return lst_leaf(t);
 }
 
+/* ---- cross-device operations ---- */
+
+typedef ls_status (*lst_maker)(ls_cross_device **out, ls_error *err);
+
+static inline ls_status lst_make_one_device(ls_cross_device **out, ls_error *err)
+{
+    return ls_reduction_to_one_device_create(NULL, out, err);
+}
+
+static inline ls_status lst_make_hierarchical(ls_cross_device **out, ls_error *err)
+{
+    return ls_hierarchical_copy_create(1, out, err);
+}
+
+static inline ls_status lst_make_nccl(ls_cross_device **out, ls_error *err)
+{
+    return ls_nccl_all_reduce_create(1, out, err);
+}
+
+/* The three cross-device operations that a program can create. */
+#define LST_MAKERS                                                                       \
+    ((const lst_maker[]){lst_make_one_device, lst_make_hierarchical, lst_make_nccl})
+enum { LST_MAKER_COUNT = 3 };
+
+static inline ls_cross_device *lst_make_cross_device(lst_maker m)
+{
+    ls_cross_device *x = NULL;
+
+    LST_OK(m(&x, NULL));
+    return x;
+}
+
+/* Reduces; must succeed. */
+static inline ls_value *lst_reduce_value(ls_cross_device *x, ls_reduce op,
+                                         ls_value *value, ls_value *to)
+{
+    ls_error err = LS_ERROR_INIT;
+    ls_value *out = NULL;
+
+    LST_OK(ls_cross_device_reduce(x, op, value, to, NULL, &out, &err));
+    return out;
+}
+
 #define LST_NUMBERS(...) ((const double[]){__VA_ARGS__})
 #endif

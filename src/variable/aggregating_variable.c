@@ -90,11 +90,6 @@ static ls_tensor *scatter_aggregating(ls_context *c, ls_variable *v, ls_scatter_
     return t;
 }
 
-static void restore_aggregating(ls_context *c, ls_variable *v, const lsi_source *s)
-{
-    (void)lsi_assign_all(c, v, LS_ASSIGN, s);
-}
-
 static ls_status create_like(ls_variable *like, const ls_tensor *value,
                              const ls_variable_options *opts, ls_variable **out,
                              ls_error *err)
@@ -112,6 +107,6 @@ const lsi_variable_ops lsi_aggregating_variable = {
     .assign_in_replica = assign_aggregating,
     .scatter = scatter_aggregating,
     .save = value_aggregating,
-    .restore = restore_aggregating,
+    .restore = lsi_restore_all,
     .create_like = create_like,
 };

@@ -128,6 +128,11 @@ bool lsi_assign_all(ls_context *c, ls_variable *v, ls_assign_op op, const lsi_so
     return !lsi_failed(c);
 }
 
+void lsi_restore_all(ls_context *c, ls_variable *v, const lsi_source *s)
+{
+    (void)lsi_assign_all(c, v, LS_ASSIGN, s);
+}
+
 ls_tensor *lsi_assign_no_aggregation(ls_context *c, const ls_variable *v, ls_assign_op op)
 {
     return lsi_assign_refused(c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, lsi_assign_names[op],

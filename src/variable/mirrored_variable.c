@@ -98,14 +98,9 @@ static ls_tensor *scatter_mirrored(ls_context *c, ls_variable *v, ls_scatter_op 
     return lsi_scatter_plain(c, here, op, indices, updates, read);
 }
 
-static void restore_all(ls_context *c, ls_variable *v, const lsi_source *s)
-{
-    (void)lsi_assign_all(c, v, LS_ASSIGN, s);
-}
-
-static ls_status create_like(ls_variable *like, const ls_tensor *value,
-                             const ls_variable_options *opts, ls_variable **out,
-                             ls_error *err)
+ls_status lsi_variable_mirrored_like(ls_variable *like, const ls_tensor *value,
+                                     const ls_variable_options *opts, ls_variable **out,
+                                     ls_error *err)
 {
     return lsi_variable_distributed_like(&lsi_mirrored_variable, like, value, opts, out,
                                          err);
@@ -123,6 +118,6 @@ const lsi_variable_ops lsi_mirrored_variable = {
     .assign_in_replica = assign_in_replica,
     .scatter = scatter_mirrored,
     .save = value_of_first,
-    .restore = restore_all,
-    .create_like = create_like,
+    .restore = lsi_restore_all,
+    .create_like = lsi_variable_mirrored_like,
 };

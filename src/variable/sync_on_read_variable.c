@@ -187,14 +187,6 @@ static void restore_on_read(ls_context *c, ls_variable *v, const lsi_source *s)
     }
 }
 
-static ls_status create_like(ls_variable *like, const ls_tensor *value,
-                             const ls_variable_options *opts, ls_variable **out,
-                             ls_error *err)
-{
-    return lsi_variable_distributed_like(&lsi_mirrored_variable, like, value, opts, out,
-                                         err);
-}
-
 const lsi_variable_ops lsi_sync_on_read_variable = {
     .name = "SyncOnReadVariable",
     .per_replica = true,
@@ -207,5 +199,5 @@ const lsi_variable_ops lsi_sync_on_read_variable = {
     .scatter = scatter_on_read,
     .save = value_on_read,
     .restore = restore_on_read,
-    .create_like = create_like,
+    .create_like = lsi_variable_mirrored_like,
 };

@@ -134,6 +134,11 @@ ls_status lsi_variable_distributed_like(const lsi_variable_ops *ops,
                                         const ls_variable_options *opts,
                                         ls_variable **out, ls_error *err);
 
+/* create_like() of kinds with a component per replica: the slot is mirrored. */
+ls_status lsi_variable_mirrored_like(ls_variable *like, const ls_tensor *value,
+                                     const ls_variable_options *opts, ls_variable **out,
+                                     ls_error *err);
+
 /*
  * Makes one copy of a variable: calls the creators outside of the strategy's scope, and
  * at last `make`, with the arguments that they passed on.
@@ -194,6 +199,9 @@ bool lsi_source_is_per_replica(const lsi_source *s);
 
 /* Assigns the value, or its own component of a distributed value, to every component. */
 bool lsi_assign_all(ls_context *c, ls_variable *v, ls_assign_op op, const lsi_source *s);
+
+/* restore() of kinds whose components all get the value that was saved. */
+void lsi_restore_all(ls_context *c, ls_variable *v, const lsi_source *s);
 
 /* Fails the context with "<operation>: '<variable>' <why>"; returns NULL. */
 ls_tensor *lsi_assign_refused(ls_context *c, ls_status code, ls_kind kind, const char *op,

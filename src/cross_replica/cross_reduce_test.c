@@ -1,43 +1,5 @@
-/* Tests of packs, and of the algorithms that use them. */
+/* Tests of the algorithms that combine values of several devices, and of packs. */
 #include "cross_replica/cross_replica_test.h"
-
-typedef ls_status (*maker)(ls_cross_device **out, ls_error *err);
-
-static ls_status make_one_device(ls_cross_device **out, ls_error *err)
-{
-    return ls_reduction_to_one_device_create(NULL, out, err);
-}
-
-static ls_status make_hierarchical(ls_cross_device **out, ls_error *err)
-{
-    return ls_hierarchical_copy_create(1, out, err);
-}
-
-static ls_status make_nccl(ls_cross_device **out, ls_error *err)
-{
-    return ls_nccl_all_reduce_create(1, out, err);
-}
-
-static const maker makers[] = {make_one_device, make_hierarchical, make_nccl};
-
-static ls_cross_device *make_cross_device(maker m)
-{
-    ls_cross_device *x = NULL;
-
-    LST_OK(m(&x, NULL));
-    return x;
-}
-
-/* Reduces; must succeed. */
-static ls_value *reduce_value(ls_cross_device *x, ls_reduce op, ls_value *value,
-                              ls_value *to)
-{
-    ls_error err = LS_ERROR_INIT;
-    ls_value *out = NULL;
-
-    LST_OK(ls_cross_device_reduce(x, op, value, to, NULL, &out, &err));
-    return out;
-}
 
 LST_TEST(s98_values_are_grouped_from_the_end_of_the_list)
 {
@@ -158,7 +120,7 @@ LST_TEST(a_batch_has_the_same_sums_however_it_is_packed)
             reduce_batch(x, devices, 16);
             ls_cross_device_release(x);
         }
-        ls_cross_device *x = make_cross_device(make_one_device);
+        ls_cross_device *x = lst_make_cross_device(lst_make_one_device);
         reduce_batch(x, devices, 0);
         ls_cross_device_release(x);
     }
@@ -166,7 +128,7 @@ LST_TEST(a_batch_has_the_same_sums_however_it_is_packed)
 
 LST_TEST(pairs_that_go_to_different_devices_arrive_there)
 {
-    ls_cross_device *x = make_cross_device(make_nccl);
+    ls_cross_device *x = lst_make_cross_device(lst_make_nccl);
     ls_value *p = lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(1, 2));
     ls_value *const values[2] = {p, p};
     ls_value *const destinations[2] = {lst_name("CPU:4"), lst_name("CPU:5")};
@@ -186,7 +148,7 @@ LST_TEST(pairs_that_go_to_different_devices_arrive_there)
 
 LST_TEST(pairs_with_different_destinations_keep_their_order)
 {
-    ls_cross_device *x = make_cross_device(make_nccl);
+    ls_cross_device *x = lst_make_cross_device(lst_make_nccl);
     ls_value *p = lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(1, 2));
     ls_value *q = lst_per_replica(LS_F32, LS_SCALAR, 2, LST_NUMBERS(10, 20));
     ls_value *cpu = lst_name("CPU:1");
@@ -216,7 +178,7 @@ LST_TEST(pairs_with_different_destinations_keep_their_order)
 LST_TEST(s101_hierarchical_copy_copies_the_total_to_every_device)
 {
     static const double numbers[LST_DEVICES] = {0, 1, 2, 3, 4, 5, 6, 7};
-    ls_cross_device *x = make_cross_device(make_hierarchical);
+    ls_cross_device *x = lst_make_cross_device(lst_make_hierarchical);
     size_t a = 0;
     size_t b = 0;
 
@@ -224,8 +186,8 @@ LST_TEST(s101_hierarchical_copy_copies_the_total_to_every_device)
         const double total = (double)(n * (n - 1)) / 2;
         const double mean = total / (double)n;
         ls_value *p = lst_per_replica(LS_F64, LS_SCALAR, n, numbers);
-        ls_value *sum = reduce_value(x, LS_SUM, p, p);
-        ls_value *average = reduce_value(x, LS_MEAN, p, p);
+        ls_value *sum = lst_reduce_value(x, LS_SUM, p, p);
+        ls_value *average = lst_reduce_value(x, LS_MEAN, p, p);
 
         LST_CHECK(lst_is_mirrored(sum, n, LS_F64, LS_SCALAR, &total));
         LST_CHECK(lst_is_mirrored(average, n, LS_F64, LS_SCALAR, &mean));
@@ -245,7 +207,7 @@ LST_TEST(hierarchical_copy_needs_the_values_on_the_devices_of_the_result)
     // The result shows the order: 1 is the sum in the order of replicas, 0 that of the
     // halves.
     static const double numbers[4] = {1e8, 1, -1e8, 1};
-    ls_cross_device *x = make_cross_device(make_hierarchical);
+    ls_cross_device *x = lst_make_cross_device(lst_make_hierarchical);
     ls_value *there = lst_per_replica(LS_F32, LS_SCALAR, 4, numbers);
     ls_value *leaves[4];
 
@@ -254,8 +216,8 @@ LST_TEST(hierarchical_copy_needs_the_values_on_the_devices_of_the_result)
             lst_leaf(lst_tensor(lst_device(3 - i), LS_F32, LS_SCALAR, &numbers[i]));
     }
     ls_value *elsewhere = lst_distributed(LS_VALUE_PER_REPLICA, leaves, 4);
-    ls_value *halves = reduce_value(x, LS_SUM, there, there);
-    ls_value *in_order = reduce_value(x, LS_SUM, elsewhere, there);
+    ls_value *halves = lst_reduce_value(x, LS_SUM, there, there);
+    ls_value *in_order = lst_reduce_value(x, LS_SUM, elsewhere, there);
     LST_CHECK(lst_is_mirrored(halves, 4, LS_F32, LS_SCALAR, LST_NUMBERS(0)));
     LST_CHECK(lst_is_mirrored(in_order, 4, LS_F32, LS_SCALAR, LST_NUMBERS(1)));
     ls_value_release(halves);
@@ -300,10 +262,10 @@ static ls_status reduce_everything(ls_error *err)
     ls_value *outs[BATCH + 1] = {NULL};
     ls_status st = LS_OK;
 
-    for (size_t k = 0; st == LS_OK && k < LSI_COUNT_OF(makers); k++) {
+    for (size_t k = 0; st == LS_OK && k < LST_MAKER_COUNT; k++) {
         ls_cross_device *x = NULL;
 
-        st = makers[k](&x, err);
+        st = LST_MAKERS[k](&x, err);
         if (st == LS_OK) {
             st = ls_cross_device_batch_reduce(x, LS_MEAN, everything, everything,
                                               BATCH + 1, NULL, outs, err);
