@@ -240,7 +240,7 @@ static ls_status add_copy(ls_variable *v, int i, ls_device *device,
     }
     ls_tensor_release(same);
     lsi_free(name);
-    if (st != LS_OK) {
+    if (st != LS_OK || copy == NULL) { // NULL has failed the check
         ls_variable_release(copy);
         return st;
     }
