@@ -5,9 +5,9 @@
 #ifndef LSI_CALL_H
 #define LSI_CALL_H
 #include "collective/collective.h"
-#include "collective/reduction.h"
 #include "os/clock.h"
 #include "os/thread.h"
+#include "reduce/reduction.h"
 
 typedef enum lsi_call_kind {
     LSI_CALL_ALL_REDUCE,

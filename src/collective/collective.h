@@ -1,6 +1,6 @@
 /*
  * What the layers above use of communicators: reductions from one buffer to another,
- * groups that can be used again after a failure, and the arithmetic of packs and rings.
+ * groups that can be used again after a failure, and the arithmetic of packs.
  */
 #ifndef LSI_COLLECTIVE_H
 #define LSI_COLLECTIVE_H
@@ -75,13 +75,6 @@ bool lsi_comm_broken(const ls_comm *comm);
 /* LS_OK, or the failure that broke the group. Any thread but one that resets it. */
 ls_status lsi_comm_failure(ls_comm *comm, ls_error *err);
 
-/* Adds count elements of `n` ranks in the tree's order: to = from[0] op ... from[n-1]. */
-void lsi_reduce_tree(ls_reduce op, const void *const *from, int n, void *to, size_t count,
-                     ls_dtype dtype);
-
-/* LS_OK if `op` can be done on `dtype`. */
-ls_status lsi_reduce_check(ls_reduce op, ls_dtype dtype, ls_error *err);
-
 /*
  * Packs. num_packs pieces of `total` elements: the first n-1 of total / n, the last takes
  * the rest (sizes has room for `packs`).
@@ -94,11 +87,6 @@ void lsi_pack_split(size_t total, int packs, size_t *sizes);
  * bytes; 0: one pack. Returns how many there are.
  */
 size_t lsi_pack_by_bytes(const size_t *bytes, size_t n, size_t limit, size_t *pack);
-
-/* The ring of spec: subdivisions, offsets and permutations (ring.c). */
-int lsi_ring_subdivisions(size_t bytes, int ranks, int per_task, int max_per_device);
-void lsi_ring_offsets(int subdivisions, int per_task, int *offsets);
-void lsi_ring_permutation(int tasks, int per_task, int offset, int *order);
 
 /* The broadcast tree of spec (tree.c): parent (-1: none) and children of rank `r`. */
 int lsi_tree_parent(int size, int source, int r);

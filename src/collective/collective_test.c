@@ -2,6 +2,7 @@
 #include "collective/collective.h"
 #include "ls_test.h"
 #include "os/thread.h"
+#include "reduce/reduction.h"
 
 #include <limits.h>
 

@@ -4,6 +4,7 @@
  */
 #ifndef LSI_CROSS_REPLICA_H
 #define LSI_CROSS_REPLICA_H
+#include "reduce/reduction.h"
 #include "replica/replica.h"
 #include "variable/variable.h"
 
@@ -76,20 +77,9 @@ ls_status lsi_cross_reduce(const ls_cross_device *x, ls_reduce op, lsi_component
 ls_status lsi_cross_broadcast(ls_tensor *t, const lsi_destination *to, ls_value **out,
                               ls_error *err);
 
-/* Adds in the order of replicas, not of the tree (one_device_reduction.c). */
-void lsi_reduce_in_order(const void *const *from, size_t n, void *to, size_t count,
-                         ls_dtype dtype);
-
 /* The rows of sparse tensors, concatenated, on `device`. The caller releases it. */
 ls_status lsi_reduce_rows(const lsi_components *p, ls_device *device, ls_tensor **out,
                           ls_error *err);
-
-/* The two devices that sum tensor `i` on `n` devices (hierarchical_copy.c). */
-void lsi_hierarchical_mains(size_t i, size_t n, size_t *a, size_t *b);
-
-/* The sum of n = 2, 4, ... sources into each of n buffers, by way of these two. */
-void lsi_hierarchical_sum(const void *const *from, void *const *to, size_t n, size_t i,
-                          size_t count, ls_dtype dtype);
 
 /* ---- reductions of strategies (reduce_to.c) ---- */
 

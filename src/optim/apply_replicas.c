@@ -14,6 +14,7 @@
  */
 #include "base/hash.h"
 #include "optim/optim.h"
+#include "reduce/reduction.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* Updating the elements of a variable and of its slots, in place or in a new buffer. */
 #include "optim/optim.h"
+#include "reduce/reduction.h"
 
 #include <math.h>
 

@@ -6,6 +6,7 @@
 #include "replica/replica.h"
 
 #include "lockstep/ext/op.h"
+#include "reduce/reduction.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
  * Sums and gathers of structures over replicas. Dense leaves of one dtype are reduced
  * together, in packs; sparse leaves one by one.
  */
+#include "reduce/reduction.h"
 #include "replica/replica.h"
 
 #include <string.h>

@@ -2,6 +2,7 @@
  * The kind of variables with a component per replica that each replica writes alone.
  * Outside of replicas the value is all components, combined by the aggregation.
  */
+#include "reduce/reduction.h"
 #include "variable/variable.h"
 
 /* Bools and strings may have several components, but cannot be summed. */

@@ -1,5 +1,5 @@
 /* The element loops of reductions; compiled once per instruction set. */
-#include "collective/reduction_loops.h"
+#include "reduce/reduction_loops.h"
 
 #include "tensor/tensor.h"
 

@@ -2,9 +2,9 @@
  * Reductions over the buffers of all ranks, in the tree's order; names of reductions; the
  * choice of the element loops for this CPU.
  */
-#include "collective/reduction.h"
+#include "reduce/reduction.h"
 
-#include "collective/reduction_loops.h"
+#include "reduce/reduction_loops.h"
 #include "tensor/tensor.h"
 
 #include <stdio.h>
@@ -331,6 +331,7 @@ LSI_HOT void lsi_reduction_run(const lsi_reduction *sum, const void *const *from
 {
     const lsi_reduction_loops *adds = lsi_reduction_loops_best();
 
+    LSI_ASSERT(n > 0 && m > 0);
     if (sum->op == LS_SUM && (sum->dtype == LS_F32 || sum->dtype == LS_F64) && n >= 2 &&
         n <= LSI_ADD_MOST) {
         run_pass(adds, sum, from, n, to, m, count);
@@ -342,7 +343,19 @@ LSI_HOT void lsi_reduction_run(const lsi_reduction *sum, const void *const *from
 void lsi_reduce_tree(ls_reduce op, const void *const *from, int n, void *to, size_t count,
                      ls_dtype dtype)
 {
-    const lsi_reduction sum = {op == LS_MEAN ? LS_SUM : op, dtype, op == LS_MEAN ? n : 1};
+    const lsi_reduction sum = lsi_reduction_of(op, dtype, n);
 
     lsi_reduction_run(&sum, from, NULL, n, &to, false, 1, count);
+}
+
+lsi_reduction lsi_reduction_of(ls_reduce op, ls_dtype dtype, int ids)
+{
+    return (lsi_reduction){op == LS_MEAN ? LS_SUM : op, dtype, op == LS_MEAN ? ids : 1};
+}
+
+void lsi_reduction_join(const lsi_reduction *sum, void *left, const void *right,
+                        size_t count)
+{
+    lsi_reduction_loops_best()->pair[row_of(sum->op)][type_of(sum->dtype)](left, left,
+                                                                           right, count);
 }

@@ -5,7 +5,7 @@
  * so that all links are used. The order of additions is fixed by n alone: the tree over
  * each half, then both; with n a power of two that is the tree over all.
  */
-#include "cross_replica/cross_replica.h"
+#include "reduce/reduction.h"
 
 #include <string.h>
 

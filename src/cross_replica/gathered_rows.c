@@ -1,29 +1,7 @@
-/*
- * ReductionToOneDevice: everything is copied to one device and added there in the order
- * of replicas. Any mix of devices, any number; the bits are those of TensorFlow's n-ary
- * addition, which those of the tree are not.
- */
+/* Sparse values of several devices, gathered on one in the order of replicas. */
 #include "cross_replica/cross_replica.h"
 
 #include "op/op.h"
-
-#include <string.h>
-
-void lsi_reduce_in_order(const void *const *from, size_t n, void *to, size_t count,
-                         ls_dtype dtype)
-{
-    const void *pair[2] = {to, NULL};
-
-    if (n == 1) {
-        memcpy(to, from[0], count * ls_dtype_size(dtype));
-        return;
-    }
-    lsi_reduce_tree(LS_SUM, from, 2, to, count, dtype);
-    for (size_t i = 2; i < n; i++) {
-        pair[1] = from[i];
-        lsi_reduce_tree(LS_SUM, pair, 2, to, count, dtype);
-    }
-}
 
 /* Sparse tensors are not added: their rows are concatenated, none is merged. */
 ls_status lsi_reduce_rows(const lsi_components *p, ls_device *device, ls_tensor **out,

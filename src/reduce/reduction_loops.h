@@ -5,7 +5,7 @@
  */
 #ifndef LSI_REDUCTION_LOOPS_H
 #define LSI_REDUCTION_LOOPS_H
-#include "collective/collective.h"
+#include "device/device.h"
 
 /* Rows of the tables below; a mean is a sum that is divided afterwards. */
 enum lsi_add_op { LSI_ADD_SUM, LSI_ADD_MIN, LSI_ADD_MAX, LSI_ADD_PROD, LSI_ADD_OPS };
