@@ -33,7 +33,7 @@ bool lsi_algorithm_from_name(const char *name, lsi_algorithm *out)
 }
 
 /* Read once: the machine does not change. */
-static int nodes = 1;
+static int host_nodes = 1;
 static lsi_once nodes_once = LSI_ONCE_INIT;
 
 static void find_nodes(void)
@@ -41,54 +41,135 @@ static void find_nodes(void)
     struct lsi_topology topology;
 
     if (lsi_topology_describe(&topology, NULL) == LS_OK && topology.numa_nodes > 1) {
-        nodes = topology.numa_nodes;
+        host_nodes = topology.numa_nodes;
     }
 }
 
-int lsi_comm_nodes(void)
+lsi_comm_agreed lsi_comm_agreed_here(int ranks)
 {
-    lsi_once_run(&nodes_once, find_nodes);
-    return nodes;
+    lsi_comm_agreed agreed = {.hosts = 1, .ranks_per_host = ranks};
+
+    if (ranks > 1) { // the topology takes milliseconds; one rank has nothing to choose
+        lsi_once_run(&nodes_once, find_nodes);
+    }
+    agreed.nodes = ranks > 1 ? LSI_MIN(host_nodes, ranks) : 1;
+    agreed.cores = LSI_MAX(LSI_MIN(lsi_affinity_get(NULL, 0), lsi_cpu_quota()), 1);
+    return agreed;
+}
+
+lsi_comm_agreed lsi_comm_agreed_part(const lsi_comm_agreed *whole, int ranks)
+{
+    lsi_comm_agreed part = *whole;
+
+    part.hosts = 1;
+    part.ranks_per_host = ranks;
+    part.nodes = LSI_MIN(whole->nodes, ranks);
+    return part;
 }
 
 /*
- * Times in nanoseconds. A phase ends with a round trip of all ranks; a byte from another
- * NUMA node's memory costs more than one from the own. The choice depends on the ratios
- * of these numbers, not on their values on one machine.
+ * The model of time, in nanoseconds: what the ranks read and write together, divided by
+ * the cores that move bytes at the same time, and the waits between phases. The choice
+ * depends on the ratios of these numbers, not on their values on one machine.
  */
-#define PHASE_NS 150.0
-#define BYTE_NS 0.03
-#define FAR_BYTE_NS 0.10
+#define PHASE_NS 150.0   /* a phase ends when every rank has seen the others finish */
+#define SWITCH_NS 2000.0 /* a core goes from a rank that waits to the next one */
+#define BYTE_NS 0.03     /* a core reads or writes a byte of its node's memory */
+#define FAR_BYTE_NS 0.10 /* the same for another node's memory */
+#define NODE_STREAMS 8   /* cores that use up the bandwidth of a node's memory */
 
-/* Every rank reads its slice of all buffers and writes it to all. */
-static double direct_ns(size_t bytes, int ranks, int spread)
+/* What the terms of the model depend on. */
+struct load {
+    double bytes;   /* of each rank's buffer */
+    double ranks;   /* each gives a buffer */
+    double targets; /* ranks that get an element of the result: all, or one */
+    double nodes;
+    double far; /* the share of all memory that is on another node */
+    const lsi_comm_agreed *agreed;
+};
+
+/*
+ * The waits of `phases` phases. With more ranks than cores a phase ends only after every
+ * core has given each of its ranks a turn.
+ */
+static double waits_ns(const struct load *l, int phases)
 {
-    const double far = spread > 1 ? 1.0 - 1.0 / spread : 0.0;
+    const int turns = ((int)l->ranks + l->agreed->cores - 1) / l->agreed->cores;
 
-    return PHASE_NS + 2.0 * (double)bytes * ((1 - far) * BYTE_NS + far * FAR_BYTE_NS) *
-                          ((double)ranks / ranks);
+    return phases * (PHASE_NS + (turns - 1) * SWITCH_NS);
 }
 
-/* Half of the ranks idle at the first level, all but two at the last; and back. */
-static double tree_ns(size_t bytes, int ranks, int spread)
+/*
+ * Moving `near` and `far` bytes, of all ranks together, in `tasks` tasks. They run at the
+ * same time on as many cores as there are ranks, cores and tasks, up to the number whose
+ * traffic the memory of all nodes can serve: the traffic grows with the ranks, the
+ * bandwidth does not.
+ */
+static double moves_ns(const struct load *l, double near, double far, double tasks)
 {
-    return lsi_tree_levels(ranks) * 2 *
-           (PHASE_NS + (double)bytes * (spread > 1 ? FAR_BYTE_NS : BYTE_NS) * 1.5);
+    const double cores = LSI_MIN(l->ranks, (double)l->agreed->cores);
+    const double served = LSI_MIN(cores, l->nodes * NODE_STREAMS);
+
+    return (near * BYTE_NS + far * FAR_BYTE_NS) / LSI_MIN(served, tasks);
 }
 
-/* As direct inside a node; one buffer per node is sent between nodes. */
-static double hierarchical_ns(size_t bytes, int ranks, int spread)
+/*
+ * Every element is read from all ranks and written to its targets, in one phase, by any
+ * rank: the share of far bytes is that of far memory.
+ */
+static double direct_ns(const struct load *l)
 {
-    const double far = spread > 1 ? 1.0 - 1.0 / spread : 0.0;
-    const double crossing = (double)spread / ranks;
+    const double traffic = (l->ranks + l->targets) * l->bytes;
 
-    return 3 * PHASE_NS + 3.0 * (double)bytes * BYTE_NS +
-           2.0 * (double)bytes * far * FAR_BYTE_NS * crossing;
+    return waits_ns(l, 1) +
+           moves_ns(l, traffic * (1 - l->far), traffic * l->far, l->ranks);
+}
+
+/*
+ * ranks - 1 pairs are added (two reads, one write); then, if all get the result, as many
+ * copies (one read, one write). Ranks are numbered along the nodes: nodes - 1 pairs and
+ * copies have one far read each. A level has as many tasks as it has pairs, but large
+ * buffers are cut: `tasks` is at least the mean number of pairs of a level.
+ */
+static double tree_ns(const struct load *l)
+{
+    const int levels = lsi_tree_levels((int)l->ranks);
+    const double down = l->targets > 1 ? 1 : 0;
+    const double traffic = (l->ranks - 1) * (3 + 2 * down) * l->bytes;
+    const double far = (l->nodes - 1) * (1 + down) * l->bytes;
+    const double tasks =
+        LSI_MAX((l->ranks - 1) / levels, 1) * LSI_MAX(l->bytes / LSI_TASK_BYTES, 1);
+
+    return waits_ns(l, levels * (l->targets > 1 ? 2 : 1)) +
+           moves_ns(l, traffic - far, far, tasks);
+}
+
+/*
+ * First every node reads its ranks' buffers and writes one sum; then the sums are read
+ * and written as in direct, one per node; then, if all get the result, the other ranks of
+ * each node copy it from its first (one read, one write). Only the second phase has far
+ * bytes.
+ */
+static double hierarchical_ns(const struct load *l)
+{
+    const double down = l->targets > 1 ? 2 * (l->ranks - l->nodes) : 0;
+    const double inside = (l->ranks + l->nodes + down) * l->bytes;
+    const double between = (l->nodes + LSI_MIN(l->targets, l->nodes)) * l->bytes;
+
+    return waits_ns(l, l->targets > 1 ? 3 : 2) +
+           moves_ns(l, inside + between * (1 - l->far), between * l->far, l->ranks);
 }
 
 lsi_algorithm lsi_algorithm_choose(lsi_call_kind kind, size_t bytes, int ranks,
-                                   int spread)
+                                   const lsi_comm_agreed *agreed)
 {
+    const double nodes = agreed->nodes;
+    const struct load load = {.bytes = (double)bytes,
+                              .ranks = ranks,
+                              .targets = kind == LSI_CALL_ALL_REDUCE ? ranks : 1,
+                              .nodes = nodes,
+                              .far = 1 - 1 / nodes,
+                              .agreed = agreed};
     double direct, tree, hierarchical;
 
     if (bytes <= LSI_INLINE_MOST) {
@@ -105,10 +186,11 @@ lsi_algorithm lsi_algorithm_choose(lsi_call_kind kind, size_t bytes, int ranks,
         kind != LSI_CALL_REDUCE_SCATTER) {
         return LSI_ALGORITHM_DIRECT;
     }
-    direct = direct_ns(bytes, ranks, spread);
-    tree = tree_ns(bytes, ranks, spread);
+    direct = direct_ns(&load);
+    tree = tree_ns(&load);
+    // Nodes with one rank each, or one node, have nothing to add first.
     hierarchical =
-        ranks > 2 && spread > 1 ? hierarchical_ns(bytes, ranks, spread) : direct + 1;
+        nodes > 1 && ranks >= 2 * nodes ? hierarchical_ns(&load) : direct + tree;
     if (direct <= tree && direct <= hierarchical) {
         return LSI_ALGORITHM_DIRECT;
     }
@@ -118,7 +200,7 @@ lsi_algorithm lsi_algorithm_choose(lsi_call_kind kind, size_t bytes, int ranks,
 const char *ls_comm_choice(int ranks, size_t bytes, char *why, size_t size)
 {
     const char *named = lsi_comm_algorithm_setting();
-    const int spread = lsi_comm_nodes();
+    const lsi_comm_agreed agreed = lsi_comm_agreed_here(LSI_MAX(ranks, 1));
     lsi_algorithm chosen;
     const char *reason = "";
 
@@ -128,7 +210,7 @@ const char *ls_comm_choice(int ranks, size_t bytes, char *why, size_t size)
         }
         return named;
     }
-    chosen = lsi_algorithm_choose(LSI_CALL_ALL_REDUCE, bytes, LSI_MAX(ranks, 1), spread);
+    chosen = lsi_algorithm_choose(LSI_CALL_ALL_REDUCE, bytes, LSI_MAX(ranks, 1), &agreed);
     switch (chosen) {
     case LSI_ALGORITHM_INLINE:
         reason = "small enough to be sent in the call itself; every rank adds all";
@@ -148,8 +230,8 @@ const char *ls_comm_choice(int ranks, size_t bytes, char *why, size_t size)
     }
     if (why != NULL && size > 0) {
         (void)snprintf(why, size, "%s: %zu bytes over %d ranks on %d NUMA node%s: %s",
-                       names[chosen], bytes, ranks, spread, spread == 1 ? "" : "s",
-                       reason);
+                       names[chosen], bytes, ranks, agreed.nodes,
+                       agreed.nodes == 1 ? "" : "s", reason);
     }
     return names[chosen];
 }
@@ -175,10 +257,10 @@ ls_status lsi_call_prepare(const ls_comm *comm, lsi_call *call,
         call->algorithm = comm->size > 1 ? algorithm : LSI_ALGORITHM_DIRECT;
         return LS_OK;
     }
-    call->algorithm = call->inlined <= LSI_INLINE_MOST
-                          ? LSI_ALGORITHM_INLINE
-                          : lsi_algorithm_choose(call->kind, call->inlined, comm->size,
-                                                 lsi_comm_nodes());
+    call->algorithm =
+        call->inlined <= LSI_INLINE_MOST
+            ? LSI_ALGORITHM_INLINE
+            : lsi_algorithm_choose(call->kind, call->inlined, comm->size, &comm->agreed);
     return LS_OK;
 }
 

@@ -40,14 +40,28 @@ const char *lsi_algorithm_name(lsi_algorithm algorithm);
 bool lsi_algorithm_from_name(const char *name, lsi_algorithm *out);
 
 /*
- * The cheapest algorithm for `bytes` per rank; `nodes` is the number of NUMA nodes that
- * the ranks are spread over. For a reduction it always adds in the tree's order.
+ * What the ranks agreed on when they met. Algorithms are chosen from these numbers, never
+ * from what one host sees: every rank makes the same choice.
+ */
+typedef struct lsi_comm_agreed {
+    int hosts;          /* that the ranks run on */
+    int ranks_per_host; /* the most on any */
+    int nodes;          /* NUMA nodes of a host that its ranks are spread over */
+    int cores;          /* that the ranks of a host may use together */
+} lsi_comm_agreed;
+
+/* For a group of `ranks` threads of this process. */
+lsi_comm_agreed lsi_comm_agreed_here(int ranks);
+
+/* For a part of a group with these numbers, of `ranks` threads of one process. */
+lsi_comm_agreed lsi_comm_agreed_part(const lsi_comm_agreed *whole, int ranks);
+
+/*
+ * The cheapest algorithm for `bytes` per rank. For a reduction it always adds in the
+ * tree's order.
  */
 lsi_algorithm lsi_algorithm_choose(lsi_call_kind kind, size_t bytes, int ranks,
-                                   int nodes);
-
-/* NUMA nodes of this machine, asked once. */
-int lsi_comm_nodes(void);
+                                   const lsi_comm_agreed *agreed);
 
 enum { LSI_INLINE_MOST = 1024 }; /* bytes per rank that are sent in the call itself */
 
@@ -191,9 +205,10 @@ typedef struct lsi_backend {
 struct ls_comm {
     const lsi_backend *backend;
     int rank, size;
-    int64_t timeout_ms; /* negative: none */
-    bool batching;      /* between group_begin and group_end */
-    lsi_call *noted;    /* the calls of the batch so far */
+    lsi_comm_agreed agreed; /* equal on all ranks */
+    int64_t timeout_ms;     /* negative: none */
+    bool batching;          /* between group_begin and group_end */
+    lsi_call *noted;        /* the calls of the batch so far */
     size_t noted_count, noted_room;
     ls_comm_work *works; /* started, not waited for */
     ls_comm_work *spare; /* free, to be used again */
@@ -233,6 +248,7 @@ ls_status lsi_comm_options_copy(const ls_comm_options *from, ls_comm_options *to
  */
 typedef struct lsi_collective {
     int ranks;
+    int nodes; /* as the ranks agreed */
     const lsi_call *mine;
     const lsi_call *const *calls; /* of each rank */
     const void **from;            /* room for one pointer per rank, of this thread */
@@ -256,9 +272,9 @@ extern const lsi_plan lsi_plan_tree_broadcast;
 const lsi_plan *lsi_plan_of(const lsi_call *call);
 
 /* Elements that rank r must allocate for partial sums; 0: none. */
-size_t lsi_plan_partial(const lsi_call *call, int ranks, int r);
+size_t lsi_plan_partial(const lsi_call *call, int ranks, int nodes, int r);
 size_t lsi_tree_partial(const lsi_call *call, int ranks, int r);
-size_t lsi_hierarchical_partial(const lsi_call *call, int ranks, int r);
+size_t lsi_hierarchical_partial(const lsi_call *call, int ranks, int nodes, int r);
 size_t lsi_ring_partial(const lsi_call *call, int ranks);
 
 /* True if partial sums need memory of their own; false: the result buffer holds them. */

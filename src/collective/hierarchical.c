@@ -10,9 +10,8 @@
  * Ranks of a node: the largest power of two that gives every NUMA node its ranks; with
  * one NUMA node about the square root of the ranks, so that both levels have work.
  */
-static int node_size(int ranks)
+static int node_size(int ranks, int nodes)
 {
-    const int nodes = lsi_comm_nodes();
     int size = 2;
 
     while (nodes > 1 ? size * 2 * nodes <= ranks : size * size < ranks) {
@@ -21,16 +20,21 @@ static int node_size(int ranks)
     return size;
 }
 
-static int node_count(int ranks)
+static int node_size_of(const lsi_collective *coll)
 {
-    const int size = node_size(ranks);
-
-    return (ranks + size - 1) / size;
+    return node_size(coll->ranks, coll->nodes);
 }
 
-size_t lsi_hierarchical_partial(const lsi_call *call, int ranks, int r)
+static int node_count_of(const lsi_collective *coll)
 {
-    return r % node_size(ranks) == 0 && lsi_call_keeps_partials(call)
+    const int size = node_size_of(coll);
+
+    return (coll->ranks + size - 1) / size;
+}
+
+size_t lsi_hierarchical_partial(const lsi_call *call, int ranks, int nodes, int r)
+{
+    return r % node_size(ranks, nodes) == 0 && lsi_call_keeps_partials(call)
                ? lsi_collective_total(call, ranks)
                : 0;
 }
@@ -52,7 +56,7 @@ static size_t shares_of(const lsi_collective *coll, size_t total, int transfers)
 /* Node sums, one result, one copy for every rank that is not its node's first. */
 static int transfers_of(const lsi_collective *coll, int phase)
 {
-    const int nodes = node_count(coll->ranks);
+    const int nodes = node_count_of(coll);
 
     return phase == 0 ? nodes : phase == 1 ? 1 : coll->ranks - nodes;
 }
@@ -70,8 +74,8 @@ static size_t hierarchical_tasks(const lsi_collective *coll, int phase)
 static void add_node(lsi_collective *coll, int node, size_t at, size_t len)
 {
     const lsi_reduction sum = lsi_collective_reduction(coll, false);
-    const int first = node * node_size(coll->ranks);
-    const int members = LSI_MIN(node_size(coll->ranks), coll->ranks - first);
+    const int first = node * node_size_of(coll);
+    const int members = LSI_MIN(node_size_of(coll), coll->ranks - first);
 
     for (int i = 0; i < members; i++) {
         coll->from[i] = lsi_collective_source(coll, first + i, at);
@@ -84,7 +88,7 @@ static void add_node(lsi_collective *coll, int node, size_t at, size_t len)
 static void add_nodes(lsi_collective *coll, size_t at, size_t len)
 {
     const lsi_reduction sum = lsi_collective_reduction(coll, true);
-    const int nodes = node_count(coll->ranks), size = node_size(coll->ranks);
+    const int nodes = node_count_of(coll), size = node_size_of(coll);
     int targets = nodes;
 
     for (int i = 0; i < nodes; i++) {
@@ -104,7 +108,7 @@ static void add_nodes(lsi_collective *coll, size_t at, size_t len)
 /* The index-th rank copies the result from the first of its node. */
 static void copy_down(lsi_collective *coll, int index, size_t at, size_t len)
 {
-    const int size = node_size(coll->ranks);
+    const int size = node_size_of(coll);
     const int node = index / (size - 1), r = node * size + 1 + index % (size - 1);
 
     memcpy(lsi_collective_target(coll, r, at),

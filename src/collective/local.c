@@ -185,7 +185,8 @@ static ls_status prepare_work(lsi_local_comm *c, ls_comm_work *work, ls_error *e
     work->inlined = true;
     for (size_t i = 0; i < work->call_count; i++) {
         lsi_call *call = &work->calls[i];
-        const size_t elements = lsi_plan_partial(call, ranks, c->base.rank);
+        const size_t elements =
+            lsi_plan_partial(call, ranks, c->base.agreed.nodes, c->base.rank);
 
         if (call->algorithm != LSI_ALGORITHM_INLINE) {
             work->inlined = false;

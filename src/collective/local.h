@@ -80,6 +80,7 @@ typedef struct lsi_local_group {
     atomic_int refs; /* handles */
     int size;
     uint32_t id;
+    lsi_comm_agreed agreed;
     int64_t timeout_ms;
     int spin_us; /* as in the options, for groups that are split off */
     int64_t spin_ns;
@@ -113,7 +114,8 @@ struct lsi_local_comm {
 extern const lsi_backend lsi_backend_local;
 
 ls_status lsi_local_create(int ranks, const ls_comm_local_options *opts, uint32_t id,
-                           ls_comm **out, lsi_local_group **group, ls_error *err);
+                           const lsi_comm_agreed *agreed, ls_comm **out,
+                           lsi_local_group **group, ls_error *err);
 
 /* Hands a group whose split failed to `parent`: handles not taken end with `parent`. */
 void lsi_local_adopt(lsi_local_group *parent, lsi_local_group *orphan);

@@ -124,6 +124,7 @@ static lsi_local_comm *make_handle(lsi_local_group *g, int rank)
     c->base.backend = &lsi_backend_local;
     c->base.rank = rank;
     c->base.size = g->size;
+    c->base.agreed = g->agreed;
     c->base.timeout_ms = g->timeout_ms;
     c->group = g;
     c->calls = (const lsi_call **)lsi_alloc(n, sizeof(void *));
@@ -131,6 +132,7 @@ static lsi_local_comm *make_handle(lsi_local_group *g, int rank)
     c->coll.to = (void **)lsi_alloc(n, sizeof *c->coll.to);
     c->coll.wide = lsi_alloc(n, sizeof *c->coll.wide);
     c->coll.ranks = g->size;
+    c->coll.nodes = g->agreed.nodes;
     c->coll.calls = c->calls;
     if (c->calls == NULL || c->coll.from == NULL || c->coll.to == NULL ||
         c->coll.wide == NULL) {
@@ -143,10 +145,8 @@ static lsi_local_comm *make_handle(lsi_local_group *g, int rank)
 /* How long to spin: with more ranks than cores a waiting rank yields its core. */
 static void set_spin_time(lsi_local_group *g, int spin_us)
 {
-    const int cores = LSI_MIN(lsi_affinity_get(NULL, 0), lsi_cpu_quota());
-
     g->spin_us = spin_us;
-    g->crowded = g->size > cores;
+    g->crowded = g->size > g->agreed.cores;
     g->spin_ns = (int64_t)(spin_us == 0 ? lsi_team_spin_us() : spin_us) * 1000;
     if (g->spin_ns < 0) {
         g->spin_ns = 0;
@@ -154,7 +154,7 @@ static void set_spin_time(lsi_local_group *g, int spin_us)
 }
 
 static lsi_local_group *make_group(int ranks, const ls_comm_local_options *opts,
-                                   uint32_t id)
+                                   uint32_t id, const lsi_comm_agreed *agreed)
 {
     lsi_local_group *g = lsi_alloc_aligned(sizeof *g, 64);
     const size_t n = (size_t)ranks;
@@ -165,6 +165,7 @@ static lsi_local_group *make_group(int ranks, const ls_comm_local_options *opts,
     memset(g, 0, sizeof *g);
     g->size = ranks;
     g->id = id;
+    g->agreed = *agreed;
     g->timeout_ms = opts->timeout_ms == 0 ? lsi_comm_timeout_setting() : opts->timeout_ms;
     set_spin_time(g, opts->spin_us);
     lsi_failure_init(&g->failure);
@@ -188,9 +189,10 @@ static lsi_local_group *make_group(int ranks, const ls_comm_local_options *opts,
 }
 
 ls_status lsi_local_create(int ranks, const ls_comm_local_options *opts, uint32_t id,
-                           ls_comm **out, lsi_local_group **group, ls_error *err)
+                           const lsi_comm_agreed *agreed, ls_comm **out,
+                           lsi_local_group **group, ls_error *err)
 {
-    lsi_local_group *g = make_group(ranks, opts, id);
+    lsi_local_group *g = make_group(ranks, opts, id, agreed);
 
     if (g == NULL) {
         return lsi_fail_memory(err, "a group of threads",
@@ -220,6 +222,7 @@ ls_status ls_comm_local(int ranks, const ls_comm_local_options *opts, ls_comm **
                         ls_error *err)
 {
     ls_comm_local_options o = LS_COMM_LOCAL_OPTIONS_INIT;
+    lsi_comm_agreed agreed;
 
     if (out == NULL) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "ls_comm_local: out is NULL");
@@ -238,7 +241,8 @@ ls_status ls_comm_local(int ranks, const ls_comm_local_options *opts, ls_comm **
         }
         memcpy(&o, opts, LSI_MIN(opts->struct_size, sizeof o));
     }
-    return lsi_local_create(ranks, &o, 1, out, NULL, err);
+    agreed = lsi_comm_agreed_here(ranks);
+    return lsi_local_create(ranks, &o, 1, &agreed, out, NULL, err);
 }
 
 /* Works that have not ended end with the failure `why`. */

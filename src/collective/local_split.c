@@ -79,11 +79,13 @@ static ls_status share_groups(lsi_local_comm *c, const struct colour_key *keys,
 
     count_members(keys, g->size, rank, &size, &maker, &mine);
     if (keys[rank].colour >= 0 && maker == rank) {
+        const lsi_comm_agreed agreed = lsi_comm_agreed_part(&g->agreed, size);
+
         o.timeout_ms = g->timeout_ms;
         o.spin_us = g->spin_us;
         // The id must be the same on every rank: fingerprints contain it.
         (void)lsi_local_create(size, &o, g->id * 31 + (uint32_t)keys[rank].colour + 1,
-                               NULL, &made, &why);
+                               &agreed, NULL, &made, &why);
     }
     st = exchange_groups(&c->base, made, all, site, err);
     if (st != LS_OK) {

@@ -22,7 +22,7 @@ const lsi_plan *lsi_plan_of(const lsi_call *call)
                : &lsi_plan_copy;
 }
 
-size_t lsi_plan_partial(const lsi_call *call, int ranks, int r)
+size_t lsi_plan_partial(const lsi_call *call, int ranks, int nodes, int r)
 {
     if (!lsi_call_reduces(call)) {
         return 0;
@@ -31,7 +31,7 @@ size_t lsi_plan_partial(const lsi_call *call, int ranks, int r)
     case LSI_ALGORITHM_TREE:
         return lsi_tree_partial(call, ranks, r);
     case LSI_ALGORITHM_HIERARCHICAL:
-        return lsi_hierarchical_partial(call, ranks, r);
+        return lsi_hierarchical_partial(call, ranks, nodes, r);
     case LSI_ALGORITHM_RING:
         return lsi_ring_partial(call, ranks);
     case LSI_ALGORITHM_INLINE:

@@ -111,6 +111,7 @@ ls_status ls_comm_self(ls_comm **out, ls_error *err)
     }
     self->base.backend = &backend;
     self->base.size = 1;
+    self->base.agreed = lsi_comm_agreed_here(1);
     self->base.timeout_ms = lsi_comm_timeout_setting();
     lsi_failure_init(&self->failure);
     *out = &self->base;
