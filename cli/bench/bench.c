@@ -17,7 +17,7 @@ int bench_failed(const char *what, const ls_error *err)
 {
     fprintf(stderr, "lockstep bench: %s: %s", what,
             err->message[0] != '\0' ? err->message : ls_status_meaning(err->code));
-    if (err->file != NULL) {
+    if (err->file[0] != '\0') {
         fprintf(stderr, " (%s:%d)", err->file, err->line);
     }
     fprintf(stderr, "\n");

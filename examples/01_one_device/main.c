@@ -138,7 +138,7 @@ int main(void)
 out:
     if (st != LS_OK) {
         fprintf(stderr, "%s: %s (%s:%d)\n", ls_status_name(st), err.message,
-                err.file != NULL ? err.file : "?", err.line);
+                err.file[0] != '\0' ? err.file : "?", err.line);
     }
     release_problem(&p);
     return st == LS_OK ? 0 : 1;

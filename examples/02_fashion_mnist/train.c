@@ -491,7 +491,7 @@ int main(int argc, char **argv)
     if (st != LS_OK) {
         fprintf(stderr, "train: %s: %s", ls_status_name(st),
                 err.message[0] != '\0' ? err.message : ls_status_meaning(st));
-        if (err.file != NULL) {
+        if (err.file[0] != '\0') {
             fprintf(stderr, " (%s:%d)", err.file, err.line);
         }
         fprintf(stderr, "\n");

@@ -93,7 +93,7 @@ LS_API ls_device *ls_context_device(const ls_context *c); /* borrowed */
 /*
  * Sets the site (file and line) of the next call; returns `c`. For bindings, which know
  * the lines of their own language, and for calls that have no macro. `file` is not
- * copied: errors point to it.
+ * copied before an error needs it: it must last as long as the context and its tapes.
  */
 LS_API ls_context *ls_context_at(ls_context *c, const char *file, int line);
 #define LS_HERE(c) ls_context_at((c), __FILE__, __LINE__)

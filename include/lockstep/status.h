@@ -58,20 +58,22 @@ typedef enum ls_kind {
 
 /*
  * The details of a failure. Start from LS_ERROR_INIT; filled only when a call fails. The
- * library writes at most `struct_size` bytes.
+ * library writes at most `struct_size` bytes. It holds no pointer, so a copy of it is
+ * complete: it may go to another process and outlive the code that failed.
  */
 typedef struct ls_error {
     size_t struct_size;
     ls_status code;
     ls_kind kind;
-    int rank;         /* the rank or task that failed first; -1: unknown or this one */
-    int line;         /* the line of the user's call that failed; 0: unknown */
-    const char *file; /* its file, not copied; NULL: unknown */
+    int rank; /* the rank or task that failed first; -1: unknown or this one */
+    int line; /* the line of the user's call that failed; 0: unknown */
+    /* Its file, "": unknown. Of a path that is too long the end is kept, after "...". */
+    char file[96];
     char message[480];
 } ls_error;
 
 /* clang-format off */
-#define LS_ERROR_INIT {sizeof(ls_error), LS_OK, LS_KIND_OP, -1, 0, NULL, ""}
+#define LS_ERROR_INIT {sizeof(ls_error), LS_OK, LS_KIND_OP, -1, 0, "", ""}
 /* clang-format on */
 
 /* The name, "INVALID_ARGUMENT"; "?" for a number that is no status. Never NULL. */

@@ -36,6 +36,25 @@ ls_status lsi_fail_again(ls_error *err, const ls_error *first)
     return first->code;
 }
 
+void lsi_error_set_site(ls_error *err, const char *file, int line)
+{
+    static const char cut[] = "...";
+    const size_t len = file != NULL ? strlen(file) : 0;
+
+    if (err == NULL || err->struct_size < offsetof(ls_error, message)) {
+        return;
+    }
+    if (len < sizeof err->file) {
+        memcpy(err->file, len > 0 ? file : "", len + 1);
+    } else { // the end of a path tells files apart
+        const size_t kept = sizeof err->file - sizeof cut;
+
+        memcpy(err->file, cut, sizeof cut - 1);
+        memcpy(err->file + sizeof cut - 1, file + len - kept, kept + 1);
+    }
+    err->line = line;
+}
+
 static ls_status fail_args(ls_error *err, ls_status code, ls_kind kind, int rank,
                            const char *fmt, va_list args)
 {

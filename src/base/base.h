@@ -36,6 +36,9 @@ ls_status lsi_fail_kind(ls_error *err, ls_status code, ls_kind kind, const char 
 /* Sets *err, if any, to a failure that happened before, and returns its code. */
 ls_status lsi_fail_again(ls_error *err, const ls_error *first);
 
+/* Copies the site of the user's call into *err, if any. `file` may be NULL: unknown. */
+void lsi_error_set_site(ls_error *err, const char *file, int line);
+
 /* Fails with LS_RESOURCE_EXHAUSTED: no memory for `what`. */
 ls_status lsi_fail_memory(ls_error *err, const char *what, size_t bytes) LSI_COLD;
 

@@ -89,13 +89,53 @@ LST_TEST(a_failure_that_travels_up_is_unchanged)
 
     (void)lsi_fail_kind(&first, LS_NOT_FOUND, LS_KIND_VALUE, "first");
     first.rank = 5;
-    first.line = 77;
-    first.file = "train.c";
+    lsi_error_set_site(&first, "train.c", 77);
     LST_CHECK(lsi_fail_again(&err, &first) == LS_NOT_FOUND);
     LST_CHECK(memcmp(&err, &first, sizeof err) == 0);
     LST_CHECK(lsi_fail_again(NULL, &first) == LS_NOT_FOUND);
     LST_CHECK(lsi_fail_memory(&err, "a test", 123) == LS_RESOURCE_EXHAUSTED);
     LST_CHECK(strstr(err.message, "a test needs 123 bytes") != NULL);
+}
+
+LST_TEST(an_error_owns_the_name_of_its_file)
+{
+    char path[] = "plugins/loss.c";
+    ls_error err = LS_ERROR_INIT, copy;
+
+    LST_CHECK(err.file[0] == '\0');
+    lsi_error_set_site(&err, path, 12);
+    copy = err;
+    memset(path, 'x', sizeof path - 1); // as when its module is unloaded
+    LST_CHECK(strcmp(err.file, "plugins/loss.c") == 0 && err.line == 12);
+    memset(&err, 0x5a, sizeof err);
+    LST_CHECK(strcmp(copy.file, "plugins/loss.c") == 0);
+    lsi_error_set_site(&copy, NULL, 0);
+    LST_CHECK(copy.file[0] == '\0' && copy.line == 0);
+    lsi_error_set_site(NULL, path, 1);
+    err.struct_size = 4; // not an ls_error at all: not touched
+    lsi_error_set_site(&err, path, 1);
+    LST_CHECK(err.line == 0x5a5a5a5a && err.file[0] == 0x5a);
+}
+
+LST_TEST(a_file_with_a_long_path_keeps_its_end)
+{
+    char path[300];
+    ls_error err = LS_ERROR_INIT;
+    const size_t room = sizeof err.file;
+
+    for (size_t len = room - 2; len < sizeof path; len++) {
+        memset(path, 'd', len);
+        memcpy(path + len - 7, "/loss.c", sizeof "/loss.c");
+        lsi_error_set_site(&err, path, 3);
+        if (len < room) {
+            LST_CHECK(strcmp(err.file, path) == 0);
+        } else {
+            LST_CHECK(strlen(err.file) == room - 1 && strncmp(err.file, "...", 3) == 0);
+            LST_CHECK(strcmp(err.file + 3, path + len - (room - 4)) == 0);
+        }
+        LST_CHECK(lst_same_file(err.file, path) && err.message[0] == '\0');
+    }
+    LST_CHECK(!lst_same_file(err.file, "loss.c") && !lst_same_file("", "loss.c"));
 }
 
 LST_TEST(memory_is_zeroed_and_aligned)
@@ -260,6 +300,8 @@ LST_MAIN(LST_CASE(every_status_has_a_name_a_meaning_and_an_exception),
          LST_CASE(a_message_that_is_too_long_is_cut_and_ends),
          LST_CASE(an_older_and_shorter_error_is_not_written_past_its_end),
          LST_CASE(a_failure_that_travels_up_is_unchanged),
+         LST_CASE(an_error_owns_the_name_of_its_file),
+         LST_CASE(a_file_with_a_long_path_keeps_its_end),
          LST_CASE(memory_is_zeroed_and_aligned),
          LST_CASE(sizes_that_overflow_are_refused),
          LST_CASE(growing_keeps_the_old_and_zeroes_the_new),

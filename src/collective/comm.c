@@ -104,9 +104,8 @@ static ls_status report_failure(const ls_comm_work *work, lsi_comm_site site,
     }
     (void)lsi_fail_again(err, &work->why);
     if (err != NULL && err->struct_size >= offsetof(ls_error, message) &&
-        err->file == NULL) {
-        err->file = site.file;
-        err->line = site.line;
+        err->file[0] == '\0') {
+        lsi_error_set_site(err, site.file, site.line);
     }
     return work->status;
 }

@@ -73,11 +73,11 @@ static inline bool failed_in(const char *file, ls_status code, int line, const c
     ls_error e = LS_ERROR_INIT;
 
     (void)!ls_context_finish(c, &e);
-    if (e.code != code || e.line != line || e.file == NULL || strcmp(e.file, file) != 0 ||
+    if (e.code != code || e.line != line || !lst_same_file(e.file, file) ||
         strstr(e.message, word) == NULL) {
         (void)fprintf(stderr, "  got %s \"%s\" at %s:%d, not %s at line %d\n",
-                      ls_status_name(e.code), e.message, e.file == NULL ? "?" : e.file,
-                      e.line, ls_status_name(code), line);
+                      ls_status_name(e.code), e.message, e.file, e.line,
+                      ls_status_name(code), line);
         return false;
     }
     return true;

@@ -267,7 +267,7 @@ LST_TEST(a_failing_gradient_names_the_place_of_its_operation)
     (void)lsi_alloc_fail_at(0);
     ls_error e = LS_ERROR_INIT;
     LST_CHECK(ls_context_finish(c, &e) == LS_RESOURCE_EXHAUSTED);
-    LST_CHECK(e.file != NULL && strcmp(e.file, __FILE__) == 0);
+    LST_CHECK(lst_same_file(e.file, __FILE__));
     LST_CHECK(e.line >= line && e.line <= line + 3);
     close_step();
 }

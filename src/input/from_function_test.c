@@ -258,8 +258,7 @@ LST_TEST(the_error_of_a_function_without_a_dataset_is_returned)
                                                  LS_PER_WORKER, &it, &err),
               LS_PERMISSION_DENIED, err, "no license for pipeline 0 of 1");
     (void)lsi_fail_kind(&why, LS_NOT_FOUND, LS_KIND_VALUE, "the table has no row 7");
-    why.file = "rows.c";
-    why.line = 12;
+    lsi_error_set_site(&why, "rows.c", 12);
     LST_FAILS(ls_strategy_distribute_from_function(m.s, handed_on, &why, NULL, &dd, &err),
               LS_NOT_FOUND, err, "the table has no row 7");
     LST_CHECK(err.kind == LS_KIND_VALUE && err.line == 12 &&

@@ -179,7 +179,7 @@ LSI_HOT void ls_op_apply(ls_context *c, const ls_op *op, ls_tensor *const *input
     e.kind = LS_KIND_OP;
     e.rank = -1;
     e.line = 0;
-    e.file = NULL;
+    e.file[0] = '\0';
     e.message[0] = '\0';
     k.op = op;
     k.nin = n;

@@ -187,11 +187,10 @@ ls_tensor *lsi_context_error(ls_context *c, const ls_error *err)
 {
     if (c != NULL && c->error.code == LS_OK) {
         c->error = *err;
-        if (c->error.file == NULL) {
-            c->error.file = c->file;
-            c->error.line = c->line;
+        if (c->error.file[0] == '\0') {
+            lsi_error_set_site(&c->error, c->file, c->line);
         }
-        c->unplaced = c->error.file == NULL;
+        c->unplaced = c->error.file[0] == '\0';
     }
     return NULL;
 }
@@ -264,8 +263,7 @@ ls_tensor *ls_placed(ls_context *c, ls_tensor *result, const char *file, int lin
     }
     if (c->unplaced) { // the call that just ended has failed
         c->unplaced = false;
-        c->error.file = file;
-        c->error.line = line;
+        lsi_error_set_site(&c->error, file, line);
     }
     if (c->recording != 0) {
         c->recorder.set_site(c, file, line);

@@ -107,7 +107,7 @@ LST_TEST(a_failing_replica_releases_the_others_and_its_error_comes_back)
 
     LST_FAILS(ls_strategy_run(m.s, second_fails, NULL, NULL, &out, &e), LS_OUT_OF_RANGE,
               e, "the batch ended");
-    LST_CHECK(e.rank == 1 && e.line == 7 && e.file != NULL);
+    LST_CHECK(e.rank == 1 && e.line == 7 && e.file[0] != '\0');
     LST_CHECK(out == NULL);
     LST_CHECK(!ls_has_strategy() && !ls_in_cross_replica_context());
     LST_OK(ls_strategy_run(m.s, own_id, NULL, NULL, &out, &e));

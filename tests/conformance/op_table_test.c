@@ -434,8 +434,8 @@ static void check_failure(const op_entry *e, const op_case *k, ls_context *c, in
         err.message[strlen(name)] != ':') {
         complain(e, k, "the message \"%s\" does not begin with the name", err.message);
     }
-    if (err.file == NULL || strcmp(err.file, __FILE__) != 0 || err.line != line) {
-        complain(e, k, "the site is %s:%d", err.file == NULL ? "?" : err.file, err.line);
+    if (!lst_same_file(err.file, __FILE__) || err.line != line) {
+        complain(e, k, "the site is %s:%d", err.file, err.line);
     }
     if (out[0] != NULL) {
         complain(e, k, "an output is there after the failure");

@@ -27,7 +27,7 @@ static void refused(ls_status code, int line, const char *name)
     ls_error e = LS_ERROR_INIT;
     const ls_status st = ls_context_finish(c, &e);
 
-    if (st != code || e.line != line || e.file == NULL || strcmp(e.file, __FILE__) != 0 ||
+    if (st != code || e.line != line || !lst_same_file(e.file, __FILE__) ||
         strncmp(e.message, name, strlen(name)) != 0) {
         atomic_fetch_add(&lst_failures, 1);
         (void)fprintf(stderr, "%s:%d: %s: got %s \"%s\" at line %d\n", __FILE__, line,

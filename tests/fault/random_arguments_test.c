@@ -286,12 +286,11 @@ static void check_failure(const struct fuzz *f, const struct thunk *t, ls_status
     // An allocation that fails is reported with the same site.
     const bool memory = st == LS_RESOURCE_EXHAUSTED;
 
-    if ((!named && !memory) || e->file == NULL || strcmp(e->file, __FILE__) != 0 ||
-        e->line != f->line || st == LS_INTERNAL) {
+    if ((!named && !memory) || !lst_same_file(e->file, __FILE__) || e->line != f->line ||
+        st == LS_INTERNAL) {
         atomic_fetch_add(&lst_failures, 1);
         (void)fprintf(stderr, "%s: %s \"%s\" at %s:%d, called at line %d\n", t->name,
-                      ls_status_name(st), e->message, e->file == NULL ? "?" : e->file,
-                      e->line, f->line);
+                      ls_status_name(st), e->message, e->file, e->line, f->line);
     }
 }
 

@@ -256,7 +256,7 @@ static bool train_step(struct run *r, double *loss)
 
     if (ls_strategy_run(r->strategy, replica_step, NULL, r, NULL, &err) != LS_OK) {
         return fail_run(r, "step %zu, replica %d: %s (%s:%d)", r->number, err.rank,
-                        err.message, err.file == NULL ? "?" : err.file, err.line);
+                        err.message, err.file, err.line);
     }
     *loss = 0;
     for (int i = 0; i < r->replicas; i++) {

@@ -39,6 +39,9 @@ void lst_fails(ls_status st, ls_status want, const ls_error *e, const char *word
 #define LST_FAILS(call, code, e, word)                                                   \
     lst_fails((call), (code), &(e), (word), LST_HERE, #call)
 
+/* `got`, the file in an error, is `file`: all of it, or "..." and its end. */
+bool lst_same_file(const char *got, const char *file);
+
 /* |a - b| <= atol + rtol * |b|, NaN equal to NaN. */
 bool lst_near(double a, double b, double rtol, double atol);
 
