@@ -14,8 +14,8 @@
  *
  *     LS_TRY(ls_comm_all_reduce(comm, LS_MEAN, grads, n, LS_F32, NULL, &err));
  *
- * Threads: each handle is used by one thread at a time, except for ls_comm_abort(). The
- * ranks of a group may be threads of one process, each with a handle of its own.
+ * Threads: each handle is used by one thread at a time, except for ls_comm_abort(),
+ * ls_comm_retain() and ls_comm_release(). The ranks of a group may be threads of one process, each with a handle of its own.
  */
 #ifndef LS_COMM_H
 #define LS_COMM_H
@@ -83,7 +83,12 @@ LS_API int ls_comm_rank(const ls_comm *comm);
 LS_API int ls_comm_size(const ls_comm *comm);
 LS_API const char *ls_comm_backend(const ls_comm *comm); /* "self", "local" */
 
-/* Releases a handle. NULL is allowed. The group lives until its last one is released. */
+/*
+ * A handle is counted. Its last release ends its rank: other ranks that wait for it fail.
+ * Retain returns `comm`; NULL is allowed. Any thread may call both, but the last release
+ * comes after every call on the handle has returned.
+ */
+LS_API ls_comm *ls_comm_retain(ls_comm *comm);
 LS_API void ls_comm_release(ls_comm *comm);
 
 /*

@@ -203,6 +203,7 @@ typedef struct lsi_backend {
 } lsi_backend;
 
 struct ls_comm {
+    atomic_int refs;
     const lsi_backend *backend;
     int rank, size;
     lsi_comm_agreed agreed; /* equal on all ranks */

@@ -478,6 +478,32 @@ LST_TEST(sends_of_many_ranks_are_matched_by_rank_in_order)
     }
 }
 
+LST_TEST(a_handle_lives_until_its_last_release)
+{
+    ls_comm *comm[2], *alone = NULL;
+    ls_error e = LS_ERROR_INIT;
+    ls_comm_work *work = NULL;
+    int32_t x = 1;
+
+    LST_CHECK(ls_comm_retain(NULL) == NULL);
+    LST_OK(ls_comm_self(&alone, &e));
+    LST_CHECK(ls_comm_retain(alone) == alone);
+    ls_comm_release(alone);
+    LST_OK(ls_comm_all_reduce(alone, LS_SUM, &x, 1, LS_I32, NULL, &e));
+    ls_comm_release(alone);
+
+    LST_OK(ls_comm_local(2, NULL, comm, &e));
+    LST_CHECK(ls_comm_retain(comm[1]) == comm[1]);
+    ls_comm_release(comm[1]); // the rank is still there
+    LST_OK(ls_comm_start_all_reduce(comm[1], LS_SUM, &x, 1, LS_I32, NULL, &work, &e));
+    LST_OK(ls_comm_all_reduce(comm[0], LS_SUM, &(int32_t){2}, 1, LS_I32, NULL, &e));
+    LST_OK(ls_comm_wait(work, &e));
+    LST_CHECK(x == 3);
+    ls_comm_release(comm[1]); // now it is gone
+    LST_FAILS(ls_comm_barrier(comm[0], NULL, &e), LS_UNAVAILABLE, e, "rank 1 is gone");
+    ls_comm_release(comm[0]);
+}
+
 /* ---- groups that differ ---- */
 
 /* The counts are the caller's, and gone as soon as the call has returned. */
@@ -520,4 +546,5 @@ LST_MAIN(LST_CASE(everybody_who_meets_is_handed_what_all_gave),
          LST_CASE(reductions_have_names), LST_CASE(a_nan_on_any_rank_is_in_the_result),
          LST_CASE(a_tree_of_many_ranks_is_a_tree),
          LST_CASE(sends_of_many_ranks_are_matched_by_rank_in_order),
+         LST_CASE(a_handle_lives_until_its_last_release),
          LST_CASE(groups_that_differ_in_their_counts_are_told_so_whoever_leaves_first))

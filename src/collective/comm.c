@@ -462,12 +462,21 @@ ls_status(ls_comm_group_end)(ls_comm *comm, const ls_comm_options *opts, ls_erro
     return st;
 }
 
+ls_comm *ls_comm_retain(ls_comm *comm)
+{
+    if (comm != NULL) {
+        (void)atomic_fetch_add_explicit(&comm->refs, 1, memory_order_relaxed);
+    }
+    return comm;
+}
+
 void ls_comm_release(ls_comm *comm)
 {
     ls_comm_work *work;
     ls_error why = LS_ERROR_INIT;
 
-    if (comm == NULL) {
+    if (comm == NULL ||
+        atomic_fetch_sub_explicit(&comm->refs, 1, memory_order_acq_rel) != 1) {
         return;
     }
     if (comm->works != NULL) { // not waited for any more, so other ranks must not wait

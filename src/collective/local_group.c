@@ -121,6 +121,7 @@ static lsi_local_comm *make_handle(lsi_local_group *g, int rank)
     if (c == NULL) {
         return NULL;
     }
+    atomic_init(&c->base.refs, 1);
     c->base.backend = &lsi_backend_local;
     c->base.rank = rank;
     c->base.size = g->size;

@@ -109,6 +109,7 @@ ls_status ls_comm_self(ls_comm **out, ls_error *err)
     if (self == NULL) {
         return lsi_fail_memory(err, "a communicator", sizeof *self);
     }
+    atomic_init(&self->base.refs, 1);
     self->base.backend = &backend;
     self->base.size = 1;
     self->base.agreed = lsi_comm_agreed_here(1);
