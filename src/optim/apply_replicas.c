@@ -97,7 +97,7 @@ static struct shown *show_gradients(ls_context *c, const ls_optimizer *o,
 {
     enum { LISTS = 9 }; // lists of n pointers or doubles
     const size_t fixed =
-        sizeof(struct shown) + 2 * (size_t)lsi_replica_peers(c) * sizeof(void *);
+        sizeof(struct shown) + 2 * (size_t)lsi_local_peers(c) * sizeof(void *);
     size_t bytes;
     struct shown *s = NULL;
 

@@ -301,7 +301,7 @@ static void apply_checked(ls_context *c, ls_optimizer *o, ls_tensor **grads,
     if (!may_apply_here(c, o) || !lsi_optimizer_check(c, o, grads, vars, n)) {
         return;
     }
-    if (lsi_replica_peers(c) > 1) {
+    if (lsi_local_peers(c) > 1) {
         lsi_optimizer_apply_replicated(c, o, grads, vars, n);
         return;
     }

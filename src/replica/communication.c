@@ -97,3 +97,19 @@ void ls_communication_merge(ls_communication_options *into,
         into->struct_size = size;
     }
 }
+
+ls_comm_options lsi_call_options(const ls_strategy *s,
+                                 const ls_communication_options *call)
+{
+    ls_communication_options merged = s->communication;
+    ls_comm_options opts = LS_COMM_OPTIONS_INIT;
+
+    if (call != NULL) {
+        ls_communication_merge(&merged, call);
+    }
+    if (merged.timeout_seconds > 0) {
+        opts.timeout_ms = (int64_t)(merged.timeout_seconds * 1000);
+    }
+    opts.algorithm = merged.algorithm;
+    return opts;
+}

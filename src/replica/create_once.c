@@ -102,7 +102,7 @@ static ls_status wait_for_created(struct lsi_run *run, lsi_replica *r, const cha
 
     lsi_mutex_lock(&run->created_lock);
     while ((found = find_created(run, r->index, name)) == NULL &&
-           run->first_met <= r->met && !lsi_comm_broken(r->comm)) {
+           run->first_met <= r->met && !lsi_comm_broken(r->local)) {
         (void)lsi_cond_wait(&run->created_more, &run->created_lock,
                             lsi_deadline_in_ms(50));
     }
@@ -129,7 +129,7 @@ ls_status lsi_create_once(ls_context *c, const char *name, lsi_object_fn create,
     char *key = NULL;
     ls_status st = LS_OK;
 
-    if (lsi_replica_peers(c) == 1) {
+    if (lsi_local_peers(c) == 1) {
         return create(arg, out, err);
     }
     key = canonical_name(name);

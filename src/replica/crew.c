@@ -89,8 +89,10 @@ static ls_status fill_level(struct lsi_crew *crew, lsi_level *level, ls_error *e
     for (int k = 0; k < crew->n && st == LS_OK; k++) {
         st = ls_context_open(crew->strategy->devices[k], NULL, &level->context[k], err);
         if (st == LS_OK) {
-            level->replica[k] = (lsi_replica){
-                .strategy = crew->strategy, .index = k, .id = k, .comm = level->comm[k]};
+            level->replica[k] = (lsi_replica){.strategy = crew->strategy,
+                                              .index = k,
+                                              .id = crew->strategy->first + k,
+                                              .local = level->comm[k]};
             level->context[k]->replica = &level->replica[k];
             level->context[k]->random = &crew->random[k];
         }
@@ -161,7 +163,8 @@ ls_status lsi_crew_create(ls_strategy *s, struct lsi_crew **out, ls_error *err)
     for (int k = 0; k <= crew->n; k++) { // a replica's stream is its id in the sync group
         crew->random[k] =
             (ls_random_state){lsi_runtime_seed(s->runtime),
-                              k < crew->n ? (uint64_t)k : LSI_STREAM_CROSS, 0};
+                              k < crew->n ? (uint64_t)(s->first + k) : LSI_STREAM_CROSS,
+                              0};
     }
     crew->spin_ns = spin_of(s);
     lsi_mutex_init(&crew->running);

@@ -11,11 +11,18 @@
 
 #include <string.h>
 
-int lsi_replica_peers(const ls_context *c)
+int lsi_local_peers(const ls_context *c)
 {
     const lsi_replica *r = lsi_replica_of(c);
 
     return r == NULL || r->run == NULL ? 1 : r->run->n;
+}
+
+int lsi_sync_replicas(const ls_context *c)
+{
+    const lsi_replica *r = lsi_replica_of(c);
+
+    return r == NULL || r->run == NULL ? 1 : r->strategy->replicas;
 }
 
 /* This replica is about to wait: in a sequential run the turn passes to the next one. */
@@ -26,22 +33,6 @@ static void pause_replica(lsi_replica *r)
         lsi_created_pause(r->run, r->met);
     }
     lsi_turn_pass(r->run, r->index);
-}
-
-static ls_comm_options options_of(const ls_communication_options *call,
-                                  const ls_strategy *s)
-{
-    ls_communication_options merged = s->communication;
-    ls_comm_options opts = LS_COMM_OPTIONS_INIT;
-
-    if (call != NULL) {
-        ls_communication_merge(&merged, call);
-    }
-    if (merged.timeout_seconds > 0) {
-        opts.timeout_ms = (int64_t)(merged.timeout_seconds * 1000);
-    }
-    opts.algorithm = merged.algorithm;
-    return opts;
 }
 
 static lsi_comm_site site_of(const ls_context *c)
@@ -59,11 +50,11 @@ static void release_all(ls_context *c, const ls_error *why)
     const lsi_replica *r = lsi_replica_of(c);
     ls_error e = *why;
 
-    if (!lsi_comm_broken(r->comm)) {
+    if (!lsi_comm_broken(r->local)) {
         if (e.rank < 0) {
             e.rank = r->index;
         }
-        lsi_comm_break(r->comm, &e);
+        lsi_comm_break(r->local, &e);
     }
     (void)lsi_context_error(c, why);
 }
@@ -72,12 +63,12 @@ bool lsi_run_meet(ls_context *c, const char *what, uint64_t detail, void *mine,
                   void **all)
 {
     lsi_replica *r = lsi_replica_of(c);
-    const ls_comm_options opts = options_of(NULL, r->strategy);
+    const ls_comm_options opts = lsi_call_options(r->strategy, NULL);
     ls_error e = LS_ERROR_INIT;
     ls_status st;
 
     pause_replica(r);
-    st = lsi_comm_meet(r->comm, what, detail, mine, all, &opts, site_of(c), &e);
+    st = lsi_comm_meet(r->local, what, detail, mine, all, &opts, site_of(c), &e);
     if (st != LS_OK) {
         release_all(c, &e);
     }
@@ -92,7 +83,7 @@ bool lsi_meeting_wait(ls_context *c, const char *what, uint64_t detail)
     if (lsi_context_aborted(c)) {
         return false;
     }
-    if (lsi_replica_peers(c) == 1) {
+    if (lsi_local_peers(c) == 1) {
         return true;
     }
     met = lsi_run_meet(c, what, detail, NULL, NULL);
@@ -186,7 +177,7 @@ static void wait_if_broken(const lsi_meeting *m)
 {
     const lsi_replica *r = lsi_replica_of(m->context);
 
-    if (lsi_comm_broken(r->comm)) {
+    if (lsi_comm_broken(r->local)) {
         wait_for_readers(r, m->depth);
     }
 }
@@ -216,7 +207,7 @@ bool lsi_meeting_open(ls_context *c, const char *what, uint64_t detail, void *mi
 
     *m = (lsi_meeting){.context = c,
                        .what = what,
-                       .n = lsi_replica_peers(c),
+                       .n = lsi_local_peers(c),
                        .lifetime = lifetime,
                        .mine = mine};
     if (lsi_context_aborted(c)) {
@@ -289,7 +280,7 @@ bool lsi_all_reduce_tensors(ls_context *c, ls_reduce op, ls_tensor *const *ts, s
     lsi_comm_piece few[FEW];
     lsi_comm_piece *pieces = n <= FEW ? few : lsi_alloc(n, sizeof *pieces);
     ls_error e = LS_ERROR_INIT;
-    ls_comm_options how = options_of(opts, r->strategy);
+    ls_comm_options how = lsi_call_options(r->strategy, opts);
     ls_status st;
 
     if (pieces == NULL) {
@@ -300,7 +291,7 @@ bool lsi_all_reduce_tensors(ls_context *c, ls_reduce op, ls_tensor *const *ts, s
         pieces[i] = (lsi_comm_piece){ts[i]->data, outs[i]->data, (size_t)ts[i]->count};
     }
     pause_replica(r);
-    st = lsi_comm_all_reduce_pieces(r->comm, op, pieces, n, (ls_dtype)ts[0]->dtype, &how,
+    st = lsi_comm_all_reduce_pieces(r->local, op, pieces, n, (ls_dtype)ts[0]->dtype, &how,
                                     site_of(c), &e);
     if (st != LS_OK) {
         release_all(c, &e);

@@ -162,6 +162,6 @@ ls_value *(ls_merge_call)(ls_context *c, ls_merge_fn fn, ls_value *args, void *u
         (void)ls_context_fail(c, LS_INVALID_ARGUMENT, "merge_call: the function is NULL");
         return NULL;
     }
-    return lsi_replica_peers(c) > 1 ? merge_many(c, fn, args, user)
+    return lsi_local_peers(c) > 1 ? merge_many(c, fn, args, user)
                                     : merge_one(c, fn, args, user);
 }

@@ -17,9 +17,9 @@ struct lsi_run;
 typedef struct lsi_replica {
     ls_strategy *strategy;
     struct lsi_run *run; /* NULL: outside of a run */
-    int index;           /* index among the replicas of this process */
+    int index;           /* index among its local peers */
     int id;              /* index in the sync group */
-    ls_comm *comm;       /* NULL: there is one replica */
+    ls_comm *local;      /* of the local peers; NULL: outside of a run */
     unsigned met;        /* how many meetings and collective calls it made in this run */
 } lsi_replica;
 
@@ -160,8 +160,17 @@ bool lsi_meeting_keep(ls_context *c, ls_tensor *t);
  */
 bool lsi_require_replica(ls_context *c, const char *what);
 
-/* The number of local replicas in the run of `c`; 1 if there are no others. */
-int lsi_replica_peers(const ls_context *c);
+/*
+ * The local peers of the replica of `c`: the replicas of this process, threads that may
+ * show each other memory; 1 if there are no others.
+ */
+int lsi_local_peers(const ls_context *c);
+
+/*
+ * The sync group of the replica of `c`: the replicas of all workers, which sums go over;
+ * 1 if there are no others.
+ */
+int lsi_sync_replicas(const ls_context *c);
 
 /* Sum or mean of `n` dense tensors of one dtype over the replicas, into outs[i]. */
 bool lsi_all_reduce_tensors(ls_context *c, ls_reduce op, ls_tensor *const *ts, size_t n,
@@ -169,6 +178,40 @@ bool lsi_all_reduce_tensors(ls_context *c, ls_reduce op, ls_tensor *const *ts, s
 
 /* A tensor of the step, its elements not set; NULL: the step has failed. */
 ls_tensor *lsi_context_tensor(ls_context *c, ls_dtype dtype, const ls_shape *shape);
+
+/* ---- the step over workers (workers.c) ---- */
+
+/*
+ * What follows is called by one thread per worker: that of the first local replica, in a
+ * run and in its merge functions, or the program's own outside of runs. All workers make
+ * the same calls in the same order. With one worker every call is complete at once.
+ */
+
+/* The number of workers of `s`; 1: there are no others. */
+int lsi_workers(const ls_strategy *s);
+
+/*
+ * A sum over the ids of all workers. Each worker holds `ids` of them: [rank * ids,
+ * (rank + 1) * ids). With one id, from[] holds its elements; with more, the partial sums
+ * of lsi_partials_of() that range, one after the other, `count` elements of
+ * lsi_wide_size() each. to[] gets the result, of the dtype's own size.
+ */
+typedef struct lsi_workers_sum {
+    const char *what; /* the call, in messages: the same on all workers */
+    uint64_t detail;  /* what else must be equal on all workers, such as shapes */
+    ls_reduce op;
+    ls_dtype dtype;
+    int ids;
+    const lsi_comm_piece *pieces;
+    size_t n;
+    const ls_communication_options *opts; /* NULL: those of the strategy */
+    lsi_comm_site site;
+} lsi_workers_sum;
+ls_status lsi_workers_reduce(ls_strategy *s, const lsi_workers_sum *sum, ls_error *err);
+
+/* Bytes of piece `i` of a sum that a worker holds: all partial sums of its range. */
+size_t lsi_workers_partial_bytes(const ls_strategy *s, const lsi_workers_sum *sum,
+                                 size_t count);
 
 /* ---- objects created inside of replicas (create_once.c) ---- */
 

@@ -39,6 +39,7 @@ void ls_strategy_release(ls_strategy *s)
     }
     lsi_crew_release(s->crew);
     ls_cross_device_release(s->cross_device);
+    ls_comm_release(s->workers);
     ls_runtime_release(s->runtime);
     lsi_free((void *)s->devices);
     lsi_free(s);
@@ -60,8 +61,8 @@ ls_status lsi_strategy_check(const char *what, const ls_strategy_options *opts,
 }
 
 ls_status lsi_strategy_create(const lsi_strategy_ops *ops, ls_device **devices, int n,
-                              const ls_strategy_options *opts, ls_strategy **out,
-                              ls_error *err)
+                              ls_comm *workers, const ls_strategy_options *opts,
+                              ls_strategy **out, ls_error *err)
 {
     ls_strategy *s = lsi_alloc(1, sizeof *s);
     ls_status st;
@@ -73,8 +74,10 @@ ls_status lsi_strategy_create(const lsi_strategy_ops *ops, ls_device **devices, 
     atomic_init(&s->refs, 1);
     s->ops = ops;
     s->runtime = ls_runtime_retain(devices[0]->runtime);
-    s->replicas = n;
     s->local = n;
+    s->replicas = workers == NULL ? n : n * ls_comm_size(workers);
+    s->first = workers == NULL ? 0 : n * ls_comm_rank(workers);
+    s->workers = ls_comm_retain(workers);
     s->devices = devices;
     s->parameter_device = devices[0];
     s->communication = (ls_communication_options)LS_COMMUNICATION_OPTIONS_INIT;
@@ -181,7 +184,7 @@ ls_status ls_strategy_copy(ls_strategy *s, ls_strategy **out, ls_error *err)
     opts.cross_device = s->cross_device;
     opts.sequential = s->sequential;
     opts.spin_us = s->spin_us;
-    st = lsi_strategy_create(s->ops, devices, s->local, &opts, out, err);
+    st = lsi_strategy_create(s->ops, devices, s->local, s->workers, &opts, out, err);
     if (st == LS_OK) {
         (*out)->parameter_device = s->parameter_device;
     }

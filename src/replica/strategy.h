@@ -4,6 +4,7 @@
  */
 #ifndef LSI_STRATEGY_H
 #define LSI_STRATEGY_H
+#include "collective/collective.h"
 #include "device/device.h"
 
 #include "lockstep/strategy.h"
@@ -48,7 +49,9 @@ struct ls_strategy {
     const lsi_strategy_ops *ops;
     ls_runtime *runtime;         /* retained; NULL: the default strategy */
     int replicas;                /* in the sync group */
-    int local;                   /* in this process */
+    int local;                   /* in this process: the local peers */
+    int first;                   /* the id in the sync group of local replica 0 */
+    ls_comm *workers;            /* retained; NULL: this process is the only worker */
     ls_device *const *devices;   /* one per local replica */
     ls_device *parameter_device; /* central storage: the device of variables */
     ls_communication_options communication;
@@ -58,10 +61,14 @@ struct ls_strategy {
     struct lsi_crew *crew; /* NULL: one replica, which needs no threads */
 };
 
-/* A strategy with one replica per device; it owns `devices` then, also on failure. */
+/*
+ * A strategy with one replica per device; it owns `devices` then, also on failure.
+ * `workers` has one rank per worker, each with as many devices, and is retained; NULL:
+ * there is one worker.
+ */
 ls_status lsi_strategy_create(const lsi_strategy_ops *ops, ls_device **devices, int n,
-                              const ls_strategy_options *opts, ls_strategy **out,
-                              ls_error *err);
+                              ls_comm *workers, const ls_strategy_options *opts,
+                              ls_strategy **out, ls_error *err);
 
 /* Checks the arguments of a constructor; the options may be NULL. */
 ls_status lsi_strategy_check(const char *what, const ls_strategy_options *opts,
@@ -69,6 +76,13 @@ ls_status lsi_strategy_check(const char *what, const ls_strategy_options *opts,
 
 /* A full copy of the caller's options, which may be NULL or an older, shorter struct. */
 ls_communication_options lsi_communication_of(const ls_communication_options *opts);
+
+/*
+ * How a call of a communicator runs: the options of the strategy, replaced by those that
+ * `call` (NULL: none) sets.
+ */
+ls_comm_options lsi_call_options(const ls_strategy *s,
+                                 const ls_communication_options *call);
 
 /* ---- cross-device operations as handles (cross_device.c) ---- */
 

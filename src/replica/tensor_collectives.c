@@ -347,7 +347,7 @@ ls_tensor *(ls_all_gather)(ls_context *c, ls_tensor *t, int axis)
     if (t == NULL) {
         return ls_context_fail(c, LS_INVALID_ARGUMENT, "all_gather: the tensor is NULL");
     }
-    if (lsi_replica_peers(c) == 1 && t->values == NULL) {
+    if (lsi_local_peers(c) == 1 && t->values == NULL) {
         return t;
     }
     if (!check_gather(c, t, &axis)) {
@@ -442,7 +442,7 @@ ls_tensor *(ls_all_reduce)(ls_context *c, ls_reduce op, ls_tensor *t)
     if (t == NULL) {
         return ls_context_fail(c, LS_INVALID_ARGUMENT, "all_reduce: the tensor is NULL");
     }
-    if (lsi_replica_peers(c) == 1) {
+    if (lsi_local_peers(c) == 1) {
         return t;
     }
     if (t->values != NULL) {
@@ -452,7 +452,7 @@ ls_tensor *(ls_all_reduce)(ls_context *c, ls_reduce op, ls_tensor *t)
     if (op == LS_MEAN && !lsi_dtype_is_float((ls_dtype)t->dtype)) {
         ls_tensor *sum = (ls_all_reduce)(c, LS_SUM, t);
 
-        return (ls_div)(c, sum, lsi_scalar(c, (ls_dtype)t->dtype, lsi_replica_peers(c)));
+        return (ls_div)(c, sum, lsi_scalar(c, (ls_dtype)t->dtype, lsi_local_peers(c)));
     }
     return (ls_op_apply1)(c, &sum_row, &t, 1, &a, sizeof a);
 }

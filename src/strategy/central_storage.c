@@ -57,7 +57,7 @@ ls_status ls_central_storage_create(const char *devices, const char *parameter_d
         lsi_free(list);
         return st;
     }
-    st = lsi_strategy_create(&ops, list, n, opts, out, err);
+    st = lsi_strategy_create(&ops, list, n, NULL, opts, out, err);
     if (st == LS_OK) {
         (*out)->parameter_device = parameters;
     }

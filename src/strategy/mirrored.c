@@ -1,5 +1,6 @@
 /* MirroredStrategy: a copy of every variable on each device, one replica per device. */
 #include "strategy/device_list.h"
+#include "strategy/mirrored.h"
 #include "variable/variable.h"
 
 #include <stdio.h>
@@ -49,9 +50,9 @@ static ls_device **colocated_devices(int *n)
     return devices;
 }
 
-static ls_status create_variable(ls_strategy *s, const ls_tensor *value,
-                                 const ls_variable_options *opts, ls_variable **out,
-                                 ls_error *err)
+ls_status lsi_mirrored_create_variable(ls_strategy *s, const ls_tensor *value,
+                                       const ls_variable_options *opts, ls_variable **out,
+                                       ls_error *err)
 {
     const bool on_read = opts->synchronization == LS_SYNC_ON_READ;
     ls_variable_options settled = *opts;
@@ -78,7 +79,7 @@ static const lsi_strategy_ops ops = {
     .name = "MirroredStrategy",
     .per_replica = true,
     .copies_variables = true,
-    .create_variable = create_variable,
+    .create_variable = lsi_mirrored_create_variable,
     .traits = {.should_checkpoint = true,
                .should_save_summary = true,
                .should_init = true},
@@ -117,5 +118,5 @@ ls_status ls_mirrored_create(const char *devices, const ls_strategy_options *opt
         return st;
     }
     log_devices(list, n);
-    return lsi_strategy_create(&ops, list, n, opts, out, err);
+    return lsi_strategy_create(&ops, list, n, NULL, opts, out, err);
 }

@@ -28,5 +28,5 @@ ls_status ls_one_device_create(const char *device, const ls_strategy_options *op
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "one_device: \"%s\" names %d devices", device, n);
     }
-    return lsi_strategy_create(&ops, devices, n, opts, out, err);
+    return lsi_strategy_create(&ops, devices, n, NULL, opts, out, err);
 }

@@ -67,7 +67,7 @@ static ls_tensor *assign_aggregating(ls_context *c, ls_variable *v, ls_variable 
     if (v->aggregation == LS_AGGREGATE_NONE) {
         return lsi_assign_no_aggregation(c, v, op);
     }
-    if (lsi_replica_peers(c) == 1) {
+    if (lsi_local_peers(c) == 1) {
         return lsi_variable_put(c, here, op, lsi_source_tensor(c, v, op, s, 0));
     }
     t = lsi_assign_aggregate(c, v, op, s);
