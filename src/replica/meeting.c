@@ -291,8 +291,11 @@ bool lsi_all_reduce_tensors(ls_context *c, ls_reduce op, ls_tensor *const *ts, s
         pieces[i] = (lsi_comm_piece){ts[i]->data, outs[i]->data, (size_t)ts[i]->count};
     }
     pause_replica(r);
-    st = lsi_comm_all_reduce_pieces(r->local, op, pieces, n, (ls_dtype)ts[0]->dtype, &how,
-                                    site_of(c), &e);
+    st = lsi_comm_all_reduce_pieces(
+        r->local,
+        &(lsi_comm_reduction){
+            .op = op, .dtype = (ls_dtype)ts[0]->dtype, .pieces = pieces, .n = n},
+        &how, site_of(c), &e);
     if (st != LS_OK) {
         release_all(c, &e);
     }
