@@ -68,24 +68,16 @@ static void call_replica(struct lsi_run *run, ls_context *c, int k)
     ls_value_release(args);
 }
 
-/* Breaks the communicator, with the reason: this replica makes no more calls. */
+/*
+ * This replica makes no more calls in this run, a generation of the communicator: those
+ * that wait for it fail with its error.
+ */
 static void leave_run(struct lsi_run *run, int k)
 {
-    ls_error ended = LS_ERROR_INIT;
+    const lsi_level *level = run->level;
+    const bool failed = run->errors[k].code != LS_OK;
 
-    if (run->errors[k].code != LS_OK) {
-        ended = run->errors[k];
-        if (ended.rank < 0) {
-            ended.rank = k;
-        }
-    } else {
-        (void)lsi_fail_kind(
-            &ended, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
-            "replica %d has ended while others wait for it: replicas made "
-            "a different number of merge_call or collective calls",
-            k);
-    }
-    lsi_comm_break(run->level->comm[k], &ended);
+    lsi_comm_leave(level->comm[k], failed ? &run->errors[k] : &level->ended[k]);
 }
 
 void lsi_run_replica(struct lsi_run *run, int k)
@@ -220,7 +212,7 @@ static ls_status forget_abort(struct lsi_run *run, struct lsi_run *outer, ls_err
         st = lsi_comm_failure(outer->level->comm[0], err);
     }
     if (st == LS_OK) {
-        lsi_comm_local_reset(level->comm[0]);
+        lsi_comm_renew(level->comm[0]);
         for (int k = 0; k < run->n; k++) {
             atomic_store(&level->context[k]->aborted, false);
         }
