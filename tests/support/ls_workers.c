@@ -12,6 +12,7 @@ struct seat {
     lst_worker_fn fn;
     void *arg;
     lst_worker worker; /* `comm` is released when the worker ends */
+    ls_comm *kept;     /* another reference to it; NULL: the worker does not stay */
     ls_error err;
     atomic_int *order; /* how many workers have failed */
     int failed;        /* the number of this failure, from 1 on; 0: none */
@@ -88,7 +89,7 @@ static const struct seat *first_failure(const struct seat *seats, int n)
     return first;
 }
 
-/* Starts all workers and joins them; returns those that were started. */
+/* Starts all workers and joins them. */
 static void start_and_join(struct seat *seats, int n)
 {
     bool started[LST_MOST_WORKERS] = {false};
@@ -105,6 +106,9 @@ static void start_and_join(struct seat *seats, int n)
         if (started[i]) {
             lsi_thread_join(&seats[i].thread);
         }
+    }
+    for (int i = 0; i < n; i++) {
+        ls_comm_release(seats[i].kept);
     }
 }
 
@@ -137,6 +141,7 @@ ls_status lst_workers_try(const lst_workers *how, lst_worker_fn fn, void *arg,
                                             .workers = how->workers,
                                             .replicas = how->replicas,
                                             .comm = comms[i]},
+                                 .kept = how->stay ? ls_comm_retain(comms[i]) : NULL,
                                  .err = LS_ERROR_INIT,
                                  .order = &order};
     }

@@ -44,6 +44,7 @@ typedef struct lst_workers {
     int64_t timeout_ms;                /* of a call between workers, and of collective
                                           calls in replicas; 0: two minutes */
     bool sequential;                   /* the replicas of a worker run in turn */
+    bool stay; /* a worker that has ended well stays in the group until all have ended */
 } lst_workers;
 
 /*
