@@ -1,6 +1,7 @@
 /* Several workers in one process: their threads, runtimes, communicator, strategies. */
 #include "ls_workers.h"
 
+#include "device/device.h"
 #include "os/thread.h"
 #include "strategy/multi_worker.h"
 
@@ -24,6 +25,7 @@ static ls_status open_worker(struct seat *s, ls_error *err)
     ls_runtime_options machine = LS_RUNTIME_OPTIONS_INIT;
     ls_communication_options communication = LS_COMMUNICATION_OPTIONS_INIT;
     ls_strategy_options opts = LS_STRATEGY_OPTIONS_INIT;
+    const lsi_runtime_setup task = {.job = "worker", .task = s->worker.index};
     ls_status st;
 
     machine.threads = 1;
@@ -31,7 +33,7 @@ static ls_status open_worker(struct seat *s, ls_error *err)
         machine = *s->how->runtime;
     }
     machine.logical_cpus = s->worker.replicas;
-    st = ls_runtime_create(&machine, &s->worker.runtime, err);
+    st = lsi_runtime_create_with(&machine, &task, &s->worker.runtime, err);
     if (st != LS_OK) {
         return st;
     }

@@ -8,7 +8,8 @@
  *     }
  *     lst_workers_run(2, 3, work, &model); // 2 workers of 3 replicas each
  *
- * Replica k of worker w has the id w * replicas + k in the sync group.
+ * Replica k of worker w has the id w * replicas + k in the sync group; its device is
+ * "/job:worker/replica:0/task:w/device:CPU:k".
  */
 #ifndef LS_WORKERS_H
 #define LS_WORKERS_H
