@@ -296,8 +296,8 @@ static ls_status sum_present(ls_dist_iterator *it, ls_status st, int64_t *presen
     const ls_dist_dataset *dd = it->dataset;
     const int64_t mine[FACTS] = {it->steps, *present, st};
     ls_error why = LS_ERROR_INIT;
-    const ls_status met = lsi_comm_share(dd->comm, "ls_dist_iterator_next", mine, FACTS,
-                                         it->facts, it->place, &why);
+    const ls_status met = lsi_comm_share(dd->strategy->workers, "ls_dist_iterator_next",
+                                         mine, FACTS, it->facts, it->place, &why);
 
     if (st != LS_OK || met != LS_OK) {
         return st != LS_OK ? st : lsi_fail_again(err, &why);
@@ -335,10 +335,10 @@ static ls_status step_partial(ls_dist_iterator *it, ls_value **out, ls_error *er
     for (int r = 0; r < it->have; r++) {
         present += it->parts[r] != NULL ? 1 : 0;
     }
-    if (st == LS_OK && present < dd->local && (present > 0 || dd->comm != NULL)) {
+    if (st == LS_OK && present < dd->local && (present > 0 || dd->workers > 1)) {
         st = make_empties(it, err);
     }
-    if (dd->workers > 1 && dd->comm != NULL) {
+    if (dd->workers > 1) {
         st = sum_present(it, st, &present, err);
     }
     if (st != LS_OK) {

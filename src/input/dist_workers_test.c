@@ -172,7 +172,7 @@ static void add_up(in_worker *me)
         ls_value_release(v);
         v = NULL;
     }
-    LST_OK(ls_comm_all_reduce(me->opts.comm, LS_SUM, &sum, 1, LS_F32, NULL, &err));
+    LST_OK(ls_comm_all_reduce(me->comm, LS_SUM, &sum, 1, LS_F32, NULL, &err));
     in_put(&me->text, "%g", (double)sum);
     ls_dist_iterator_release(it);
     ls_dist_dataset_release(dd);
@@ -328,113 +328,89 @@ LST_TEST(workers_agree_on_what_they_distribute)
     in_same(ws[1].text.text, "OK by -1 [0 1] | [2 3] | [0 1] | [2 3] | ...", LST_HERE);
 }
 
-LST_TEST(the_index_of_a_worker_is_checked)
+LST_TEST(the_arguments_are_checked)
 {
     in_machine m = in_machine_of(1);
     ls_distribute_options o = LS_DISTRIBUTE_OPTIONS_INIT;
-    ls_comm *comm = NULL;
     ls_dist_dataset *dd = NULL;
     ls_error err = LS_ERROR_INIT;
     ls_dataset *d = d38();
 
-    o.workers = 2;
-    o.worker = 2;
-    LST_FAILS(ls_strategy_distribute(m.s, d, &o, &dd, &err), LS_INVALID_ARGUMENT, err,
-              "worker 2 of 2");
-    LST_OK(ls_comm_self(&comm, &err));
-    o.worker = 1;
-    o.comm = comm;
-    LST_FAILS(ls_strategy_distribute(m.s, d, &o, &dd, &err), LS_INVALID_ARGUMENT, err,
-              "communicator");
     o.struct_size = 1;
     LST_FAILS(ls_strategy_distribute(m.s, d, &o, &dd, &err), LS_INVALID_ARGUMENT, err,
               "INIT");
     LST_FAILS(ls_strategy_distribute(m.s, d, NULL, NULL, &err), LS_INVALID_ARGUMENT, err,
               "NULL");
     LST_CHECK(dd == NULL);
-    ls_comm_release(comm);
     ls_dataset_release(d);
     in_machine_end(&m);
 }
 
 /* ---- ls_strategy_distribute() is collective ---- */
 
-struct pair {
-    ls_strategy *s;
-    ls_comm *comm;
-    bool refused, from_function;
-    ls_status st;
-    ls_error err;
-};
-
-static ls_dataset *eight(const ls_input_context *ic, void *user)
-{
-    (void)ic;
-    (void)user;
-    return ls_dataset_batch(in_range(8), 4);
-}
-
-static void distributes(void *arg)
-{
-    struct pair *p = arg;
-    ls_distribute_options o = LS_DISTRIBUTE_OPTIONS_INIT;
-    ls_dataset *d = eight(NULL, NULL);
-    ls_dist_dataset *dd = NULL;
-
-    o.comm = p->comm;
-    o.replication = p->refused ? LS_PER_REPLICA_INPUT : LS_PER_WORKER;
-    p->err = (ls_error)LS_ERROR_INIT;
-    ls_comm_at("user.c", p->refused ? 2 : 1);
-    p->st = p->from_function ? ls_strategy_distribute_from_function(p->s, eight, NULL, &o,
-                                                                    &dd, &p->err)
-                             : ls_strategy_distribute(p->s, d, &o, &dd, &p->err);
-    ls_dist_dataset_release(dd);
-    ls_dataset_release(d);
-}
-
 LST_TEST(a_worker_that_distributes_alone_gets_the_names_of_missing_ones)
 {
     in_machine m = in_machine_of(1);
     ls_comm_local_options lo = LS_COMM_LOCAL_OPTIONS_INIT;
     ls_comm *comm[2] = {NULL, NULL};
-    struct pair p = {.s = m.s};
+    ls_dataset *d = d38();
+    ls_dist_dataset *dd = NULL;
+    ls_error err = LS_ERROR_INIT;
 
     lo.timeout_ms = 20;
     LST_OK(ls_comm_local(2, &lo, comm, NULL));
-    p.comm = comm[0];
-    distributes(&p);
-    LST_CHECK(p.st == LS_DEADLINE_EXCEEDED && p.err.rank == 1);
-    LST_CHECK(strstr(p.err.message, "ls_strategy_distribute of rank 0 at user.c:1") !=
-              NULL);
-    LST_CHECK(strstr(p.err.message, "for rank 1") != NULL);
+    // The strategy of worker 0, made without worker 1.
+    m.s->workers = ls_comm_retain(comm[0]);
+    m.s->replicas = 2;
+    ls_comm_at("user.c", 1);
+    LST_FAILS(ls_strategy_distribute(m.s, d, NULL, &dd, &err), LS_DEADLINE_EXCEEDED, err,
+              "ls_strategy_distribute of rank 0 at user.c:1");
+    LST_CHECK(err.rank == 1 && strstr(err.message, "for rank 1") != NULL);
+    ls_dataset_release(d);
+    in_machine_end(&m);
     ls_comm_release(comm[0]);
     ls_comm_release(comm[1]);
-    in_machine_end(&m);
+}
+
+static ls_dataset *eight(const ls_input_context *ic, void *user)
+{
+    (void)ic;
+    (void)user;
+    return d38();
+}
+
+/* Worker 1 asks for what workers cannot have. */
+static void distribute_with_other_options(in_worker *me)
+{
+    const bool from_function = me->arg != NULL, refused = me->worker == 1;
+    ls_dataset *d = d38();
+    ls_dist_dataset *dd = NULL;
+    ls_error err = LS_ERROR_INIT;
+    ls_status st;
+
+    me->opts.replication = refused ? LS_PER_REPLICA_INPUT : LS_PER_WORKER;
+    st = from_function ? ls_strategy_distribute_from_function(me->s, eight, NULL,
+                                                              &me->opts, &dd, &err)
+                       : ls_strategy_distribute(me->s, d, &me->opts, &dd, &err);
+    LST_FAILS(st, LS_UNIMPLEMENTED, err,
+              !refused        ? "worker 1 could not distribute"
+              : from_function ? "MultiWorkerMirroredStrategy"
+                              : "LS_PER_REPLICA_INPUT");
+    LST_CHECK(err.rank == (refused ? -1 : 1) && dd == NULL);
+
+    // The workers go on: nothing is broken.
+    me->opts.replication = LS_PER_WORKER;
+    LST_OK(ls_strategy_distribute(me->s, d, &me->opts, &dd, &err));
+    ls_dist_dataset_release(dd);
+    ls_dataset_release(d);
 }
 
 LST_TEST(a_dataset_that_one_worker_may_not_distribute_fails_on_all)
 {
-    for (int way = 0; way < 2; way++) {
-        in_machine m = in_machine_of(1);
-        ls_comm *comm[2] = {NULL, NULL};
-        struct pair p[2] = {{.s = m.s, .from_function = way == 1},
-                            {.s = m.s, .from_function = way == 1, .refused = true}};
-        lsi_thread other;
+    static in_worker ws[IN_WORKERS];
 
-        LST_OK(ls_comm_local(2, NULL, comm, NULL));
-        p[0].comm = comm[0];
-        p[1].comm = comm[1];
-        LST_OK(lsi_thread_start(&other, distributes, &p[1], NULL, "worker"));
-        distributes(&p[0]);
-        lsi_thread_join(&other);
-        LST_CHECK(p[0].st == LS_UNIMPLEMENTED && p[1].st == LS_UNIMPLEMENTED);
-        LST_CHECK(strstr(p[0].err.message, "worker 1 could not distribute") != NULL);
-        LST_CHECK(strstr(p[1].err.message,
-                         way == 0 ? "LS_PER_REPLICA_INPUT" : "2 workers") != NULL);
-        ls_comm_release(comm[0]);
-        ls_comm_release(comm[1]);
-        in_machine_end(&m);
-    }
+    in_run(2, 1, distribute_with_other_options, NULL, ws);
+    in_run(2, 1, distribute_with_other_options, &ws, ws);
 }
 
 LST_MAIN(LST_CASE(d34_d35_replica_r_of_worker_w_gets_piece_w_plus_w_times_r),
@@ -446,6 +422,6 @@ LST_MAIN(LST_CASE(d34_d35_replica_r_of_worker_w_gets_piece_w_plus_w_times_r),
          LST_CASE(a_failure_of_one_worker_fails_all_and_loses_nothing),
          LST_CASE(after_the_end_no_worker_waits_for_others),
          LST_CASE(workers_agree_on_what_they_distribute),
-         LST_CASE(the_index_of_a_worker_is_checked),
+         LST_CASE(the_arguments_are_checked),
          LST_CASE(a_worker_that_distributes_alone_gets_the_names_of_missing_ones),
          LST_CASE(a_dataset_that_one_worker_may_not_distribute_fails_on_all))

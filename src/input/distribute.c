@@ -48,49 +48,12 @@ static ls_status refuse_call(const char *what, const char *why, ls_error *err)
     return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "%s: %s", what, why);
 }
 
-/* Sets workers, worker and total replicas from the options, and checks them. */
-static ls_status find_worker(const char *what, ls_dist_dataset *dd,
-                             const ls_distribute_options *opts, ls_error *err)
-{
-    const ls_strategy *s = dd->strategy;
-
-    dd->comm = opts->comm;
-    dd->workers = opts->workers;
-    dd->worker = opts->worker;
-    if (opts->workers == 0) {
-        dd->workers = opts->comm != NULL ? ls_comm_size(opts->comm) : 1;
-        dd->worker = opts->comm != NULL ? ls_comm_rank(opts->comm) : 0;
-    }
-    if (dd->workers < 1 || dd->worker < 0 || dd->worker >= dd->workers) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "%s: there is no worker %d of %d", what, dd->worker,
-                             dd->workers);
-    }
-    if (dd->comm != NULL &&
-        (ls_comm_size(dd->comm) != dd->workers || ls_comm_rank(dd->comm) != dd->worker)) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "%s: worker %d of %d, but its communicator has rank %d of "
-                             "%d; pass the communicator of the workers",
-                             what, dd->worker, dd->workers, ls_comm_rank(dd->comm),
-                             ls_comm_size(dd->comm));
-    }
-    const int here = s->replicas > dd->local ? s->replicas : dd->local * dd->workers;
-    dd->total = opts->total_replicas > 0 ? opts->total_replicas : here;
-    if (dd->total % dd->workers != 0 || dd->total / dd->workers != dd->local) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "%s: %d replicas in sync are not %d on each of %d workers",
-                             what, dd->total, dd->local, dd->workers);
-    }
-    return LS_OK;
-}
-
 ls_status lsi_dist_create(const char *what, ls_strategy *s,
                           const ls_distribute_options *opts, ls_dist_dataset **out,
                           ls_error *err)
 {
     static const ls_distribute_options none = LS_DISTRIBUTE_OPTIONS_INIT;
     ls_dist_dataset *dd;
-    ls_status st;
 
     if (opts != NULL && opts->struct_size < sizeof *opts) {
         return refuse_call(what, "start the options from LS_DISTRIBUTE_OPTIONS_INIT",
@@ -100,20 +63,17 @@ ls_status lsi_dist_create(const char *what, ls_strategy *s,
     if (dd == NULL) {
         return lsi_fail_memory(err, what, sizeof *dd);
     }
-    // The default strategy is one worker, whatever the options say.
     opts = opts == NULL || s->ops->is_default ? &none : opts;
     atomic_init(&dd->refs, 1);
     dd->strategy = ls_strategy_retain(s);
+    dd->workers = lsi_workers(s);
+    dd->worker = s->workers != NULL ? ls_comm_rank(s->workers) : 0;
     dd->local = s->local > 0 ? s->local : 1;
+    dd->total = s->replicas;
     dd->buffer = opts->per_replica_buffer == 0 ? 1 : LSI_MAX(opts->per_replica_buffer, 0);
     dd->cheap_ns = HAND_OVER_NS;
     dd->on_host = opts->keep_on_host || s->local == 0;
     dd->cardinality = LS_UNKNOWN_SIZE;
-    st = find_worker(what, dd, opts, err);
-    if (st != LS_OK) {
-        ls_dist_dataset_release(dd);
-        return st;
-    }
     dd->wrapped = dd->total > 1;
     *out = dd;
     return LS_OK;

@@ -117,12 +117,11 @@ ls_status lsi_feed_restore(lsi_feed *f, lsi_state_reader *r, ls_error *err);
 
 struct ls_dist_dataset {
     atomic_int refs;
-    ls_strategy *strategy; /* retained */
-    ls_comm *comm;         /* borrowed; NULL: the workers do not synchronize */
+    ls_strategy *strategy; /* retained; it holds the communicator of the workers */
     lsi_comm_site place;   /* the site of the call that distributes it */
-    int workers, worker;
-    int local; /* replicas of this worker */
-    int total; /* replicas of all workers */
+    int workers, worker;   /* of the strategy */
+    int local;             /* replicas of this worker */
+    int total;             /* replicas in the sync group */
 
     ls_dataset **pipelines; /* one, or one per replica */
     int npipelines;
@@ -143,7 +142,7 @@ struct ls_dist_dataset {
     int64_t wanting;     /* shards that need one file each */
 };
 
-/* Creates *out for this worker, with checked options and no pipelines yet. */
+/* Creates *out for this worker of the strategy, with checked options and no pipelines. */
 ls_status lsi_dist_create(const char *what, ls_strategy *s,
                           const ls_distribute_options *opts, ls_dist_dataset **out,
                           ls_error *err);

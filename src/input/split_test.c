@@ -268,26 +268,27 @@ LST_TEST(d31_short_batches)
     IN_CHECK(ones_exact, LS_SHARD_AUTO, 1, 2, "[5],[] | [6],[] | end");
 }
 
+static ls_dataset *single_rows(void)
+{
+    return in_range(10);
+}
+
 LST_TEST(d32_what_cannot_be_cut_is_refused)
 {
-    in_machine m = in_machine_of(2), one = in_machine_of(1);
-    ls_distribute_options o = LS_DISTRIBUTE_OPTIONS_INIT;
+    in_machine m = in_machine_of(2);
     ls_dist_dataset *dd = NULL;
     ls_error err = LS_ERROR_INIT;
-    ls_dataset *plain = in_range(10), *batched = ls_dataset_batch(in_range(10), 2);
+    ls_dataset *plain = single_rows();
 
     LST_FAILS(ls_strategy_distribute(m.s, plain, NULL, &dd, &err), LS_INVALID_ARGUMENT,
               err, "ls_dataset_batch() with the global batch size");
-    o.workers = 2;
-    o.total_replicas = 3;
-    LST_FAILS(ls_strategy_distribute(one.s, batched, &o, &dd, &err), LS_INVALID_ARGUMENT,
-              err, "3 replicas");
-    LST_CHECK(strstr(err.message, "2 workers") != NULL);
     LST_CHECK(dd == NULL);
     ls_dataset_release(plain);
-    ls_dataset_release(batched);
     in_machine_end(&m);
-    in_machine_end(&one);
+    // with one replica on each of two workers, too
+    IN_CHECK(single_rows, LS_SHARD_AUTO, 2, 1, "INVALID_ARGUMENT", "INVALID_ARGUMENT");
+    IN_CHECK(single_rows, LS_SHARD_OFF, 1, 1,
+             "0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | end");
 }
 
 static ls_dataset *nothing(void)

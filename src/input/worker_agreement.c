@@ -69,17 +69,17 @@ ls_status lsi_dist_agree(ls_dist_dataset *dd, ls_status st, bool shared, ls_erro
     ls_status met;
     bool finite = false;
 
-    if (dd->comm == NULL || dd->workers == 1) {
+    if (dd->workers == 1) {
         return st;
     }
     fill_facts(dd, st, mine);
     all = lsi_alloc((size_t)dd->workers, sizeof mine);
     if (all == NULL) { // the others get the error from the communicator
         met = lsi_fail_memory(&why, "distribute", (size_t)dd->workers * sizeof mine);
-        lsi_comm_break(dd->comm, &why);
+        lsi_comm_break(dd->strategy->workers, &why);
     } else {
-        met = lsi_comm_share(dd->comm, "ls_strategy_distribute", mine, FACTS, all,
-                             dd->place, &why);
+        met = lsi_comm_share(dd->strategy->workers, "ls_strategy_distribute", mine, FACTS,
+                             all, dd->place, &why);
     }
     if (met == LS_OK && st == LS_OK) {
         met = compare_facts(dd, all, &finite, &why);
