@@ -15,7 +15,8 @@
  *     LS_TRY(ls_comm_all_reduce(comm, LS_MEAN, grads, n, LS_F32, NULL, &err));
  *
  * Threads: each handle is used by one thread at a time, except for ls_comm_abort(),
- * ls_comm_retain() and ls_comm_release(). The ranks of a group may be threads of one process, each with a handle of its own.
+ * ls_comm_retain() and ls_comm_release(). The ranks of a group may be threads of one
+ * process, each with a handle of its own.
  */
 #ifndef LS_COMM_H
 #define LS_COMM_H

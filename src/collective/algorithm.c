@@ -253,6 +253,12 @@ ls_status lsi_call_prepare(const ls_comm *comm, lsi_call *call,
     }
     call->subdivisions = opts->subdivisions;
     call->inlined = lsi_inline_size(call, comm->size);
+    if (lsi_call_has_ids(call)) { // one way to merge partial sums, whatever is named
+        call->subdivisions = 0;
+        call->algorithm = call->inlined <= LSI_INLINE_MOST ? LSI_ALGORITHM_INLINE
+                                                           : LSI_ALGORITHM_DIRECT;
+        return LS_OK;
+    }
     if (named != NULL && !moves) {
         call->algorithm = comm->size > 1 ? algorithm : LSI_ALGORITHM_DIRECT;
         return LS_OK;

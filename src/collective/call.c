@@ -17,6 +17,7 @@ const char *lsi_call_name(lsi_call_kind kind)
         [LSI_CALL_BARRIER] = "barrier",
         [LSI_CALL_MEET] = "a meeting",
         [LSI_CALL_BATCH] = "a batch of calls",
+        [LSI_CALL_DECLINE] = "a declined call",
         [LSI_CALL_SEND] = "send",
         [LSI_CALL_RECV] = "recv",
     };
@@ -51,6 +52,7 @@ size_t lsi_call_bytes(const lsi_call *call, int ranks)
     case LSI_CALL_REDUCE:
     case LSI_CALL_BROADCAST:
     case LSI_CALL_BATCH:
+    case LSI_CALL_DECLINE:
     case LSI_CALL_SEND:
     case LSI_CALL_RECV:
         break;
@@ -71,8 +73,8 @@ static uint32_t site_of(lsi_comm_site site)
 }
 
 /*
- * Root, algorithm and subdivisions as they are; counts, pieces and tags as a hash. Most
- * calls have none of these and cost no hashing.
+ * Root, algorithm and subdivisions as they are; counts, pieces, ids and tags as a hash.
+ * Most calls have none of these and cost no hashing.
  */
 static uint64_t detail_of(const lsi_call *call, int ranks)
 {
@@ -87,6 +89,9 @@ static uint64_t detail_of(const lsi_call *call, int ranks)
     detail ^= call->piece_count > 0 ? LSI_HASH_INIT : 0;
     for (size_t i = 0; i < call->piece_count; i++) {
         detail = lsi_hash(detail, &call->pieces[i].count, sizeof call->pieces[i].count);
+    }
+    if (lsi_call_has_ids(call)) {
+        detail = lsi_hash_word(detail, (uint64_t)call->ids);
     }
     if (call->tag != NULL) {
         detail = lsi_hash(detail ^ LSI_HASH_INIT, call->tag, strlen(call->tag));
@@ -118,7 +123,10 @@ static void describe(const lsi_call *call, char *out, size_t size)
 {
     char what[96];
 
-    if (call->tag != NULL) {
+    if (call->tag != NULL && lsi_call_reduces(call)) {
+        (void)snprintf(what, sizeof what, "\"%.40s\" (%s of %zu %s)", call->tag,
+                       ls_reduce_name(call->op), call->count, ls_dtype_name(call->dtype));
+    } else if (call->tag != NULL) {
         (void)snprintf(what, sizeof what, "\"%.60s\"", call->tag);
     } else if (call->kind == LSI_CALL_BARRIER) {
         (void)snprintf(what, sizeof what, "barrier");
@@ -141,10 +149,8 @@ static ls_status differs(const lsi_call *a, const lsi_call *b, const char **what
         *what = "operation mismatch";
         return LS_INTERNAL;
     }
-    if (a->tag != NULL || b->tag != NULL) {
-        const bool same = strcmp(lsi_call_title(a), lsi_call_title(b)) == 0;
-
-        *what = same ? "detail mismatch" : "operation mismatch";
+    if (strcmp(lsi_call_title(a), lsi_call_title(b)) != 0) {
+        *what = "operation mismatch";
         return LS_INTERNAL;
     }
     if (a->dtype != b->dtype) {
@@ -155,10 +161,18 @@ static ls_status differs(const lsi_call *a, const lsi_call *b, const char **what
         *what = "root mismatch";
         return LS_INTERNAL;
     }
+    if (a->ids != b->ids) {
+        *what = "ids mismatch";
+        return LS_INTERNAL;
+    }
     if (a->count == b->count &&
         (a->algorithm != b->algorithm || a->subdivisions != b->subdivisions)) {
         *what = "algorithm mismatch";
         return LS_INVALID_ARGUMENT;
+    }
+    if (a->detail != b->detail && a->count == b->count) {
+        *what = "detail mismatch";
+        return LS_INTERNAL;
     }
     *what = a->kind == LSI_CALL_BATCH ? "length mismatch" : "shape mismatch";
     return LS_INVALID_ARGUMENT;
@@ -177,6 +191,11 @@ ls_status lsi_mismatch(ls_error *err, const lsi_call *first, int r, const lsi_ca
                         "%s: rank 0 calls %s with root %d, rank %d %s with "
                         "root %d",
                         what, a, first->peer, r, b, other->peer);
+    }
+    if (first->ids != other->ids && first->kind == other->kind) {
+        return lsi_fail(err, code, r,
+                        "%s: rank 0 calls %s with %d ids per rank, rank %d %s with %d",
+                        what, a, first->ids, r, b, other->ids);
     }
     if (first->algorithm != other->algorithm && first->kind == other->kind &&
         first->count == other->count) {

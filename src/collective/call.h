@@ -18,7 +18,8 @@ typedef enum lsi_call_kind {
     LSI_CALL_ALL_TO_ALL,
     LSI_CALL_BARRIER,
     LSI_CALL_MEET,
-    LSI_CALL_BATCH, /* several calls handed over together */
+    LSI_CALL_BATCH,   /* several calls handed over together */
+    LSI_CALL_DECLINE, /* a failure in place of any collective */
     LSI_CALL_SEND,
     LSI_CALL_RECV
 } lsi_call_kind;
@@ -79,6 +80,8 @@ typedef struct lsi_call {
     size_t *own_counts;   /* the same, if the call keeps a copy; else NULL */
     size_t piece_count;   /* all_reduce of several */
     const lsi_comm_piece *pieces;
+    int ids;      /* of the pieces: replicas behind each rank; 0 or 1: one */
+    int partials; /* with several ids: partial sums of a rank, the most on any */
     lsi_algorithm algorithm;
     int subdivisions;
     size_t inlined;  /* lsi_inline_size() of it */
@@ -267,8 +270,9 @@ typedef struct lsi_plan {
 } lsi_plan;
 
 extern const lsi_plan lsi_plan_direct, lsi_plan_tree, lsi_plan_hierarchical,
-    lsi_plan_ring;                   /* reductions */
-extern const lsi_plan lsi_plan_copy; /* gathers, exchanges, broadcast from the root */
+    lsi_plan_ring;                       /* reductions */
+extern const lsi_plan lsi_plan_partials; /* of partial sums of several ids */
+extern const lsi_plan lsi_plan_copy;     /* gathers, exchanges, broadcast from the root */
 extern const lsi_plan lsi_plan_tree_broadcast;
 const lsi_plan *lsi_plan_of(const lsi_call *call);
 
@@ -324,6 +328,27 @@ int lsi_collective_targets(lsi_collective *coll, size_t at);
 
 /* The reduction to run; `divide`: it gives the result, not a partial sum. */
 lsi_reduction lsi_collective_reduction(const lsi_collective *coll, bool divide);
+
+/* True if a rank gives partial sums of several ids. */
+static inline bool lsi_call_has_ids(const lsi_call *call)
+{
+    return call->ids > 1;
+}
+
+/* Partial sums that rank r gives, and the most of any of `ranks` ranks. */
+int lsi_call_partials_of(const lsi_call *call, int r);
+int lsi_call_partials_most(const lsi_call *call, int ranks);
+
+/* The reduction of such a call: from the partial sums of all ranks to the result. */
+lsi_reduction lsi_call_partials_reduction(const lsi_call *call, int ranks);
+
+/*
+ * The failure of a rank that declines, as bytes that can travel (decline.c): returns how
+ * many of LSI_REASON_MOST. Reading checks them; `from` is the rank they come from.
+ */
+enum { LSI_REASON_MOST = 640 };
+size_t lsi_reason_write(const ls_error *why, unsigned char *bytes);
+void lsi_reason_read(const unsigned char *bytes, size_t size, int from, ls_error *why);
 
 /* Sends and completes an inlined call for rank r: payload[q] is what rank q sent. */
 void lsi_inline_send(const lsi_call *call, int ranks, int r, unsigned char *payload);

@@ -29,13 +29,43 @@ typedef struct lsi_comm_piece {
 } lsi_comm_piece;
 
 /*
- * The same for several pieces of one dtype in one call; every rank gives the same number
- * of pieces and the same counts.
+ * Several pieces of one dtype that are reduced in one call. Every rank gives the same
+ * number of pieces, the same counts, ids, tag and detail; otherwise the call fails with
+ * the mismatch.
+ *
+ * With several ids behind each rank, rank r holds the ids [r * ids, (r + 1) * ids) of the
+ * tree. Then `from` of a piece holds the partial sums of lsi_partials_of() that range,
+ * one after the other, `count` elements of lsi_wide_size() each, and `to` gets the
+ * finished result, with elements of the dtype's own size; `to` may be `from` unless the
+ * two sizes differ. LS_MEAN divides by the number of all ids. An algorithm named in the
+ * options does not apply.
  */
-ls_status lsi_comm_all_reduce_pieces(ls_comm *comm, ls_reduce op,
-                                     const lsi_comm_piece *pieces, size_t n,
-                                     ls_dtype dtype, const ls_comm_options *opts,
-                                     lsi_comm_site site, ls_error *err);
+typedef struct lsi_comm_reduction {
+    ls_reduce op;
+    ls_dtype dtype;
+    const lsi_comm_piece *pieces;
+    size_t n;
+    int ids;         /* replicas behind each rank; 0: one, the rank itself */
+    const char *tag; /* names the call in messages; NULL: "all_reduce" */
+    uint64_t detail; /* a number that must be equal on all ranks */
+} lsi_comm_reduction;
+ls_status lsi_comm_all_reduce_pieces(ls_comm *comm, const lsi_comm_reduction *reduction,
+                                     const ls_comm_options *opts, lsi_comm_site site,
+                                     ls_error *err);
+
+/*
+ * This rank takes part in the group's next collective (one call, or all collectives of a
+ * batch) with the failure `why` in place of data: that is how a failure travels with a
+ * collective. The collective ends on every rank with that failure: its code, kind,
+ * message and site (`site` if it has none), and the declining rank unless `why` names a
+ * rank. No data is read or written, and the group stays whole: the next call works. If
+ * several ranks decline, the error of the lowest is everybody's. Matches any collective.
+ *
+ * Blocks like the collective; returns the failure. Forgets the calls of a batch that is
+ * open; ls_comm_group_end() is not called then. Sends and receives are not declined.
+ */
+ls_status lsi_comm_decline(ls_comm *comm, const ls_error *why, lsi_comm_site site,
+                           ls_error *err);
 
 /*
  * Waits for the other ranks and exchanges one pointer with each: all[r] is what rank r
@@ -48,7 +78,8 @@ ls_status lsi_comm_meet(ls_comm *comm, const char *tag, uint64_t detail, void *m
 
 /*
  * Every rank gives `count` numbers and gets those of all ranks (int64_t), in the order of
- * the ranks. `tag` names the call in messages and must be the same on all ranks.
+ * the ranks. `tag` names the call in messages and must be the same on all ranks. `all`
+ * NULL: this rank had no memory for them, and declines with that.
  */
 ls_status lsi_comm_share(ls_comm *comm, const char *tag, const int64_t *mine,
                          size_t count, void *all, lsi_comm_site site, ls_error *err);

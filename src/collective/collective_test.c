@@ -219,8 +219,11 @@ static void reduce_pieces(struct rank *me)
         bool right = true;
 
         o.algorithm = algorithms[a];
-        LST_OK(lsi_comm_all_reduce_pieces(me->comm, LS_MEAN, pieces, used, LS_F64, &o,
-                                          nowhere, NULL));
+        LST_OK(lsi_comm_all_reduce_pieces(
+            me->comm,
+            &(lsi_comm_reduction){
+                .op = LS_MEAN, .dtype = LS_F64, .pieces = pieces, .n = used},
+            &o, nowhere, NULL));
         for (size_t p = 0; p < used; p++) {
             for (size_t i = 0; i < lengths[p]; i++) {
                 right = right && to[p][i] == (me->size - 1) / 2.0 + (double)i;
@@ -256,8 +259,10 @@ static void pieces_that_differ(struct rank *me)
     const lsi_comm_piece pieces[2] = {{x, x, odd ? 4 : 6}, {x + 6, x + 6, odd ? 6 : 4}};
     ls_error err = LS_ERROR_INIT;
 
-    LST_FAILS(lsi_comm_all_reduce_pieces(me->comm, LS_SUM, pieces, odd ? 1 : 2, LS_F32,
-                                         NULL, nowhere, &err),
+    const lsi_comm_reduction sum = {
+        .op = LS_SUM, .dtype = LS_F32, .pieces = pieces, .n = odd ? 1 : 2};
+
+    LST_FAILS(lsi_comm_all_reduce_pieces(me->comm, &sum, NULL, nowhere, &err),
               LS_INVALID_ARGUMENT, err, "shape mismatch");
 }
 

@@ -462,6 +462,33 @@ ls_status(ls_comm_group_end)(ls_comm *comm, const ls_comm_options *opts, ls_erro
     return st;
 }
 
+ls_status lsi_comm_decline(ls_comm *comm, const ls_error *why, lsi_comm_site site,
+                           ls_error *err)
+{
+    unsigned char reason[LSI_REASON_MOST];
+    ls_error sited = LS_ERROR_INIT;
+    lsi_call call = {.kind = LSI_CALL_DECLINE,
+                     .dtype = LS_U8,
+                     .size = 1,
+                     .peer = -1,
+                     .from = reason,
+                     .algorithm = LSI_ALGORITHM_INLINE,
+                     .site = site};
+    ls_status st;
+
+    LSI_ASSERT(why->code != LS_OK);
+    (void)lsi_fail_again(&sited, why);
+    if (sited.file[0] == '\0') {
+        lsi_error_set_site(&sited, site.file, site.line);
+    }
+    call.count = lsi_reason_write(&sited, reason);
+    call.inlined = lsi_inline_size(&call, comm->size);
+    comm->batching = false;
+    forget_noted(comm);
+    st = check_whole(comm, err);
+    return st == LS_OK ? lsi_comm_run(comm, &call, 0, err) : st;
+}
+
 ls_comm *ls_comm_retain(ls_comm *comm)
 {
     if (comm != NULL) {

@@ -375,31 +375,55 @@ ls_status lsi_comm_all_reduce(ls_comm *comm, ls_reduce op, const void *from, voi
     return st == LS_OK ? lsi_comm_call(comm, &call, opts, NULL, err) : st;
 }
 
-ls_status lsi_comm_all_reduce_pieces(ls_comm *comm, ls_reduce op,
-                                     const lsi_comm_piece *pieces, size_t n,
-                                     ls_dtype dtype, const ls_comm_options *opts,
-                                     lsi_comm_site site, ls_error *err)
+/* Checks the ids behind each rank; sets how many partial sums a rank gives. */
+static ls_status check_ids(const ls_comm *comm, lsi_call *call, ls_error *err)
 {
+    if (call->ids < 0 || call->ids > INT_MAX / comm->size) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "%s: %d ids behind each of %d ranks; together they must be 1 to "
+                        "%d",
+                        lsi_call_title(call), call->ids, comm->size, INT_MAX);
+    }
+    call->partials = 1;
+    if (lsi_call_has_ids(call)) {
+        call->partials = lsi_call_partials_most(call, comm->size);
+    }
+    return LS_OK;
+}
+
+ls_status lsi_comm_all_reduce_pieces(ls_comm *comm, const lsi_comm_reduction *reduction,
+                                     const ls_comm_options *opts, lsi_comm_site site,
+                                     ls_error *err)
+{
+    const lsi_comm_piece *pieces = reduction->pieces;
     lsi_call call = {.kind = LSI_CALL_ALL_REDUCE,
-                     .op = op,
-                     .dtype = dtype,
+                     .op = reduction->op,
+                     .dtype = reduction->dtype,
                      .peer = -1,
                      .pieces = pieces,
-                     .piece_count = n,
+                     .piece_count = reduction->n,
+                     .ids = reduction->ids == 0 ? 1 : reduction->ids,
+                     .tag = reduction->tag,
+                     .detail = reduction->detail,
                      .site = site};
     ls_status st = check_comm(comm, &call, err);
 
-    for (size_t i = 0; i < n && st == LS_OK; i++) {
+    if (st == LS_OK) {
+        st = check_ids(comm, &call, err);
+    }
+    for (size_t i = 0; i < reduction->n && st == LS_OK; i++) {
         if (!lsi_add_size(call.count, pieces[i].count, &call.count)) {
             call.count = SIZE_MAX;
         }
-        st = check_buffer(&call, pieces[i].from, pieces[i].count, 1, "from", err);
+        // Partial sums are at most twice as wide as the dtype.
+        st = check_buffer(&call, pieces[i].from, pieces[i].count, 2 * call.partials,
+                          "from", err);
         if (st == LS_OK) {
             st = check_buffer(&call, pieces[i].to, pieces[i].count, 1, "to", err);
         }
     }
     if (st == LS_OK) { // the total; each piece was checked above
-        st = check_buffer(&call, &call, call.count, 1, "pieces", err);
+        st = check_buffer(&call, &call, call.count, 2 * call.partials, "pieces", err);
     }
     return st == LS_OK ? lsi_comm_call(comm, &call, opts, NULL, err) : st;
 }
@@ -415,8 +439,14 @@ ls_status lsi_comm_share(ls_comm *comm, const char *tag, const int64_t *mine,
                      .to = all,
                      .tag = tag,
                      .site = site};
-    const ls_status st = check_comm(comm, &call, err);
+    ls_error why = LS_ERROR_INIT;
+    ls_status st;
 
+    if (all == NULL && comm != NULL) {
+        (void)lsi_fail_memory(&why, tag, (size_t)comm->size * count * sizeof *mine);
+        return lsi_comm_decline(comm, &why, site, err);
+    }
+    st = check_comm(comm, &call, err);
     return st == LS_OK ? lsi_comm_call(comm, &call, NULL, NULL, err) : st;
 }
 

@@ -12,6 +12,13 @@ static size_t rounded(size_t bytes)
     return (bytes + STEP - 1) / STEP * STEP;
 }
 
+/* Bytes of an element of a piece: of all partial sums of a rank that has the most. */
+static size_t piece_size(const lsi_call *call)
+{
+    return lsi_call_has_ids(call) ? (size_t)call->partials * lsi_wide_size(call->dtype)
+                                  : lsi_call_size(call);
+}
+
 size_t lsi_inline_size(const lsi_call *call, int ranks)
 {
     size_t bytes = 0;
@@ -20,7 +27,7 @@ size_t lsi_inline_size(const lsi_call *call, int ranks)
         return rounded(lsi_call_bytes(call, ranks));
     }
     for (size_t i = 0; i < call->piece_count; i++) {
-        bytes += rounded(call->pieces[i].count * lsi_call_size(call));
+        bytes += rounded(call->pieces[i].count * piece_size(call));
     }
     return bytes;
 }
@@ -35,10 +42,13 @@ static void copy_bytes(void *to, const void *from, size_t bytes)
 void lsi_inline_send(const lsi_call *call, int ranks, int r, unsigned char *payload)
 {
     const size_t size = lsi_call_size(call);
+    const size_t given = lsi_call_has_ids(call) ? (size_t)lsi_call_partials_of(call, r) *
+                                                      lsi_wide_size(call->dtype)
+                                                : size;
 
     for (size_t i = 0; i < call->piece_count; i++) {
-        copy_bytes(payload, call->pieces[i].from, call->pieces[i].count * size);
-        payload += rounded(call->pieces[i].count * size);
+        copy_bytes(payload, call->pieces[i].from, call->pieces[i].count * given);
+        payload += rounded(call->pieces[i].count * piece_size(call));
     }
     if (call->piece_count > 0 || (call->kind == LSI_CALL_BROADCAST && call->peer != r)) {
         return;
@@ -64,6 +74,22 @@ static void reduce_payloads(const lsi_call *call, int ranks,
     }
 }
 
+static void reduce_partials(const lsi_call *call, int ranks,
+                            const unsigned char *const *payload, size_t at,
+                            const lsi_comm_piece *piece, const void **room)
+{
+    const lsi_reduction sum = lsi_call_partials_reduction(call, ranks);
+    void *to = piece->to;
+
+    for (int r = 0; r < ranks; r++) {
+        room[r] = payload[r] + at;
+    }
+    if (piece->count > 0) {
+        lsi_partials_reduce(&sum, room, ranks, call->ids, piece->count, &to, 1,
+                            piece->count);
+    }
+}
+
 static void reduce_pieces(const lsi_call *call, int ranks,
                           const unsigned char *const *payload, const void **room)
 {
@@ -72,8 +98,12 @@ static void reduce_pieces(const lsi_call *call, int ranks,
     for (size_t i = 0; i < call->piece_count; i++) {
         const lsi_comm_piece *piece = &call->pieces[i];
 
-        reduce_payloads(call, ranks, payload, at, piece->to, piece->count, room);
-        at += rounded(piece->count * lsi_call_size(call));
+        if (lsi_call_has_ids(call)) {
+            reduce_partials(call, ranks, payload, at, piece, room);
+        } else {
+            reduce_payloads(call, ranks, payload, at, piece->to, piece->count, room);
+        }
+        at += rounded(piece->count * piece_size(call));
     }
 }
 
@@ -138,6 +168,7 @@ void lsi_inline_finish(const lsi_call *call, int ranks, int r,
         break;
     case LSI_CALL_BARRIER:
     case LSI_CALL_BATCH:
+    case LSI_CALL_DECLINE:
     case LSI_CALL_SEND:
     case LSI_CALL_RECV:
         break;

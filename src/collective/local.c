@@ -411,13 +411,34 @@ static bool run_phases(lsi_local_comm *c, ls_comm_work *work)
     return true;
 }
 
-static void end_mismatched(lsi_local_comm *c, uint32_t sequence) LSI_COLD;
+static bool is_declined(const lsi_entry *e)
+{
+    return (e->print.what & 0xff) == LSI_CALL_DECLINE;
+}
 
-static void end_mismatched(lsi_local_comm *c, uint32_t sequence)
+/* The failure of the lowest rank that declined; false: none did. */
+static bool find_declined(lsi_local_group *g, uint32_t sequence, ls_error *why)
+{
+    for (int r = 0; r < g->size; r++) {
+        lsi_entry *e = lsi_entry_of(g, r, sequence);
+
+        if (is_declined(e)) {
+            lsi_reason_read(payload_of(e, e->one.inlined), e->one.count, r, why);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void end_refused(lsi_local_comm *c, uint32_t sequence) LSI_COLD;
+
+/* The calls of the ranks do not agree, or a rank declined: that is not the group's. */
+static void end_refused(lsi_local_comm *c, uint32_t sequence)
 {
     ls_error why = LS_ERROR_INIT;
 
-    if (compare_calls(c, sequence, &why) != LS_INVALID_ARGUMENT) {
+    if (!find_declined(c->group, sequence, &why) &&
+        compare_calls(c, sequence, &why) != LS_INVALID_ARGUMENT) {
         lsi_failure_set(&c->group->failure, &why, c->base.rank);
         lsi_local_wake(c->group, LSI_WANTS_ALL);
     }
@@ -441,8 +462,10 @@ static bool advance_first(lsi_local_comm *c, ls_comm_work *work)
         }
         work->running = true;
         c->moves++;
-        if (compare_calls(c, work->sequence, NULL) != LS_OK) {
-            end_mismatched(c, work->sequence);
+        // Declined calls are alike only if all ranks declined, rank 0 with them.
+        if (compare_calls(c, work->sequence, NULL) != LS_OK ||
+            is_declined(lsi_entry_of(g, 0, work->sequence))) {
+            end_refused(c, work->sequence);
             return true;
         }
         if (work->inlined) {

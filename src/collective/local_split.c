@@ -87,10 +87,10 @@ static ls_status share_groups(lsi_local_comm *c, const struct colour_key *keys,
         (void)lsi_local_create(size, &o, g->id * 31 + (uint32_t)keys[rank].colour + 1,
                                &agreed, NULL, &made, &why);
     }
-    st = exchange_groups(&c->base, made, all, site, err);
+    st = exchange_groups(&c->base, made, all, site, &why);
     if (st != LS_OK) {
+        (void)lsi_fail_again(err, &why);
         if (made != NULL) { // another rank may have taken its handle already
-            (void)lsi_failure_get(&c->group->failure, &why);
             made->handles[0]->base.backend->fail(&made->handles[0]->base, &why);
             lsi_local_adopt(c->group, made);
         }

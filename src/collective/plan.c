@@ -14,6 +14,9 @@ const lsi_plan *lsi_plan_of(const lsi_call *call)
         [LSI_ALGORITHM_RING] = &lsi_plan_ring,
     };
 
+    if (lsi_call_has_ids(call)) {
+        return &lsi_plan_partials;
+    }
     if (lsi_call_reduces(call)) {
         return reductions[call->algorithm];
     }

@@ -18,6 +18,18 @@ static void copy_elements(const lsi_call *call, void *to, const void *from, size
     }
 }
 
+static void run_piece(const lsi_call *call, const lsi_comm_piece *piece)
+{
+    const lsi_reduction sum = lsi_call_partials_reduction(call, 1);
+
+    if (!lsi_call_has_ids(call)) {
+        copy_elements(call, piece->to, piece->from, piece->count);
+    } else if (piece->count > 0) {
+        lsi_partials_reduce(&sum, &piece->from, 1, call->ids, piece->count, &piece->to, 1,
+                            piece->count);
+    }
+}
+
 static void run_alone(const lsi_call *call)
 {
     if (call->kind == LSI_CALL_MEET) {
@@ -26,8 +38,7 @@ static void run_alone(const lsi_call *call)
         }
     } else if (call->piece_count > 0) {
         for (size_t i = 0; i < call->piece_count; i++) {
-            copy_elements(call, call->pieces[i].to, call->pieces[i].from,
-                          call->pieces[i].count);
+            run_piece(call, &call->pieces[i]);
         }
     } else {
         copy_elements(call, call->to, call->from,
@@ -39,6 +50,13 @@ static ls_status post_self(ls_comm *comm, ls_comm_work *work, ls_error *err)
 {
     (void)comm;
     (void)err;
+    if (work->calls[0].kind == LSI_CALL_DECLINE) {
+        ls_error why = LS_ERROR_INIT;
+
+        lsi_reason_read(work->calls[0].from, work->calls[0].count, 0, &why);
+        lsi_work_end(work, &why);
+        return LS_OK;
+    }
     for (size_t i = 0; i < work->call_count; i++) {
         run_alone(&work->calls[i]);
     }

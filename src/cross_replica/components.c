@@ -199,3 +199,41 @@ ls_status lsi_tensor_divide(ls_tensor *t, int64_t by, ls_tensor **out, ls_error 
     ls_tensor_release(values);
     return st;
 }
+
+ls_status lsi_components_of_workers(ls_strategy *s, const char *what,
+                                    const ls_communication_options *opts,
+                                    lsi_components *p, ls_status st, const ls_error *why,
+                                    ls_error *err)
+{
+    const lsi_workers_call call = {what, 0, opts, lsi_comm_take_site()};
+    ls_error own = LS_ERROR_INIT;
+    lsi_components all = {0, NULL};
+    size_t n = 0;
+
+    if (st == LS_OK) {
+        n = p->n * (size_t)lsi_workers(s);
+        all.t = lsi_alloc(n, sizeof(ls_tensor *));
+        why = &own;
+        st = all.t == NULL ? lsi_fail_memory(&own, what, n * sizeof(ls_tensor *)) : LS_OK;
+    }
+    st = st == LS_OK ? lsi_workers_gather(s, &call, p->t, p->n, p->t[0]->device, all.t,
+                                          LS_OK, NULL, err)
+                     : lsi_workers_decline(s, &call, why, err);
+    if (st == LS_OK) {
+        all.n = n;
+        lsi_components_clear(p);
+        *p = all;
+    } else {
+        lsi_free(all.t);
+    }
+    return st;
+}
+
+ls_status lsi_fail_workers(ls_strategy *s, const char *what, ls_status st, ls_error *err)
+{
+    const lsi_workers_call call = {what, 0, NULL, lsi_comm_take_site()};
+    const ls_error why = *err;
+
+    return st == LS_OK || lsi_workers(s) == 1 ? st
+                                              : lsi_workers_decline(s, &call, &why, err);
+}

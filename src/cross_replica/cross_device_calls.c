@@ -54,10 +54,10 @@ static ls_status reduce_pairs(const ls_cross_device *x, ls_reduce op,
         together = together && lsi_destination_same(&to[0], &to[i]);
     }
     if (together) {
-        return lsi_cross_reduce(x, op, values, n, to, outs, err);
+        return lsi_cross_reduce(NULL, x, op, values, n, to, NULL, outs, err);
     }
     for (size_t i = 0; st == LS_OK && i < n; i++) {
-        st = lsi_cross_reduce(x, op, &values[i], 1, &to[i], &outs[i], err);
+        st = lsi_cross_reduce(NULL, x, op, &values[i], 1, &to[i], NULL, &outs[i], err);
     }
     return st;
 }

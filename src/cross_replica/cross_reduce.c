@@ -49,7 +49,9 @@ static ls_status check_alike(lsi_components *p, ls_error *err)
 
 /* One call of lsi_cross_reduce(). The results of value i begin at results[i * to->n]. */
 typedef struct cross_call {
+    ls_strategy *s; /* NULL, or one of several workers */
     const ls_cross_device *x;
+    const ls_communication_options *opts;
     ls_reduce op;
     lsi_components *values;
     const lsi_destination *to;
@@ -219,24 +221,144 @@ static ls_status reduce_sparse(const cross_call *j, size_t value, ls_error *err)
     return st == LS_OK ? copy_to_all(j->to, results, err) : st;
 }
 
+/* Reduces value `i`, whose components are those of the whole sync group. */
+static ls_status reduce_one(const cross_call *j, size_t i, ls_error *err)
+{
+    lsi_components *p = &j->values[i];
+    const ls_status st = check_alike(p, err);
+
+    if (st != LS_OK) {
+        return st;
+    }
+    if (is_there(p, j->to)) {
+        results_of(j, i)[0] = ls_tensor_retain(p->t[0]);
+        return LS_OK;
+    }
+    return p->t[0]->values != NULL ? reduce_sparse(j, i, err) : reduce_dense(j, i, err);
+}
+
 /* Reduces every value by the algorithm for it. */
 static ls_status reduce_all(const cross_call *j, size_t n, ls_error *err)
 {
     ls_status st = LS_OK;
 
     for (size_t i = 0; st == LS_OK && i < n; i++) {
-        lsi_components *p = &j->values[i];
+        st = reduce_one(j, i, err);
+    }
+    return st;
+}
 
-        st = check_alike(p, err);
-        if (st != LS_OK) {
-            break;
+/* ---- over workers ---- */
+
+/* True if the sum is made in the tree: each worker adds its own components first. */
+static bool in_tree(const cross_call *j, size_t i)
+{
+    return kind_for(j, &j->values[i]) == LSI_CROSS_TREE &&
+           j->values[i].t[0]->values == NULL;
+}
+
+/* Values of one dtype and number of components, which are summed in one call. */
+typedef struct tree_group {
+    size_t *which;
+    lsi_workers_value *values;
+    const void **from;
+    size_t n;
+} tree_group;
+
+/* Adds those of the values [first, n) that belong together with the first. */
+static ls_status open_group(const cross_call *j, size_t first, size_t n, tree_group *g,
+                            ls_error *err)
+{
+    const lsi_components *like = &j->values[first];
+    ls_status st = LS_OK;
+
+    g->which = lsi_alloc(n, sizeof *g->which);
+    g->values = lsi_alloc(n, sizeof *g->values);
+    g->from = (const void **)lsi_alloc(n * like->n, sizeof(void *));
+    if (g->which == NULL || g->values == NULL || g->from == NULL) {
+        return lsi_fail_memory(err, "a reduction", n * sizeof *g->values);
+    }
+    for (size_t i = first; st == LS_OK && i < n; i++) {
+        const lsi_components *p = &j->values[i];
+        const void **from = g->from + g->n * like->n;
+
+        if (results_of(j, i)[0] != NULL || !in_tree(j, i) || p->n != like->n ||
+            p->t[0]->dtype != like->t[0]->dtype) {
+            continue;
         }
-        if (is_there(p, j->to)) {
-            results_of(j, i)[0] = ls_tensor_retain(p->t[0]);
-        } else if (p->t[0]->values != NULL) {
-            st = reduce_sparse(j, i, err);
-        } else {
-            st = reduce_dense(j, i, err);
+        st = create_results(j, i, LSI_CROSS_TREE, err);
+        for (size_t k = 0; st == LS_OK && k < p->n; k++) {
+            from[k] = p->t[k]->data;
+        }
+        if (st == LS_OK) {
+            g->values[g->n] = (lsi_workers_value){from, results_of(j, i)[0]->data,
+                                                  (size_t)p->t[0]->count};
+            g->which[g->n++] = i;
+        }
+    }
+    return st;
+}
+
+static void close_group(tree_group *g)
+{
+    lsi_free(g->which);
+    lsi_free(g->values);
+    lsi_free((void *)g->from);
+}
+
+/* Sums value `first` and those that belong together with it, over all workers. */
+static ls_status reduce_group(const cross_call *j, size_t first, size_t n, ls_error *err)
+{
+    const lsi_components *like = &j->values[first];
+    const ls_dtype dtype = (ls_dtype)like->t[0]->dtype;
+    const bool divides = lsi_dtype_is_float(dtype); // else lsi_tensor_divide() does
+    lsi_workers_sum sum = {.call = {"reduce", 0, j->opts, lsi_comm_take_site()},
+                           .op = divides ? j->op : LS_SUM,
+                           .dtype = dtype,
+                           .ids = (int)like->n};
+    tree_group g = {NULL, NULL, NULL, 0};
+    ls_error why = LS_ERROR_INIT;
+    ls_status st = open_group(j, first, n, &g, &why);
+
+    st = lsi_workers_sum_values(j->s, &sum, g.values, g.n, j->to->devices[0], st, &why,
+                                err);
+    for (size_t k = 0; st == LS_OK && k < g.n; k++) {
+        ls_tensor **results = results_of(j, g.which[k]);
+
+        if (!divides) {
+            st = divide_sums(j, like->n * (size_t)lsi_workers(j->s), results, 1, err);
+        }
+        if (st == LS_OK) {
+            st = copy_to_all(j->to, results, err);
+        }
+    }
+    close_group(&g);
+    return st;
+}
+
+/* Combines with the values of the other workers; `st`, `why`: as in lsi_workers_reduce().
+ */
+static ls_status reduce_workers(const cross_call *j, size_t n, ls_status st,
+                                ls_error *why, ls_error *err)
+{
+    for (size_t i = 0; st == LS_OK && i < n; i++) {
+        st = check_alike(&j->values[i], why);
+    }
+    if (st != LS_OK) {
+        return lsi_components_of_workers(j->s, "reduce", j->opts, NULL, st, why, err);
+    }
+    for (size_t i = 0; st == LS_OK && i < n; i++) {
+        if (results_of(j, i)[0] != NULL) {
+            continue; // summed together with an earlier one
+        }
+        if (in_tree(j, i)) {
+            st = reduce_group(j, i, n, err);
+            continue;
+        }
+        st = lsi_components_of_workers(j->s, "reduce", j->opts, &j->values[i], LS_OK,
+                                       NULL, err);
+        if (st == LS_OK) {
+            st = reduce_one(j, i, err);
         }
     }
     return st;
@@ -273,26 +395,34 @@ static void release_tensors(ls_tensor **t, size_t n)
     lsi_free(t);
 }
 
-ls_status lsi_cross_reduce(const ls_cross_device *x, ls_reduce op, lsi_components *values,
-                           size_t n, const lsi_destination *to, ls_value **outs,
+ls_status lsi_cross_reduce(ls_strategy *s, const ls_cross_device *x, ls_reduce op,
+                           lsi_components *values, size_t n, const lsi_destination *to,
+                           const ls_communication_options *opts, ls_value **outs,
                            ls_error *err)
 {
-    cross_call j = {x, op, values, to, NULL};
+    cross_call j = {s, x, opts, op, values, to, NULL};
+    const bool workers = s != NULL && lsi_workers(s) > 1;
+    ls_error why = LS_ERROR_INIT;
     ls_value **made = NULL;
-    size_t room;
+    size_t room = 0;
+    ls_status st = LS_OK;
 
     if (n == 0) {
         return LS_OK;
     }
-    if (!lsi_mul_size(n, to->n, &room)) {
-        return lsi_fail_memory(err, "the results of a reduction", SIZE_MAX);
+    if (lsi_mul_size(n, to->n, &room)) {
+        j.results = lsi_alloc(room, sizeof(ls_tensor *));
     }
-    j.results = lsi_alloc(room, sizeof(ls_tensor *));
     made = lsi_alloc(n, sizeof(ls_value *));
-    ls_status st = j.results == NULL || made == NULL
-                       ? lsi_fail_memory(err, "the results of a reduction",
-                                         (room + n) * sizeof(void *))
-                       : reduce_all(&j, n, err);
+    if (j.results == NULL || made == NULL) {
+        st = lsi_fail_memory(&why, "the results of a reduction",
+                             n * to->n * sizeof(void *));
+    }
+    if (workers) {
+        st = reduce_workers(&j, n, st, &why, err);
+    } else {
+        st = st == LS_OK ? reduce_all(&j, n, err) : lsi_fail_again(err, &why);
+    }
     for (size_t i = 0; st == LS_OK && i < n; i++) {
         st = as_value(results_of(&j, i), to->n, &made[i], err);
     }

@@ -67,11 +67,22 @@ const ls_cross_device *lsi_cross_device_of(const ls_strategy *s);
 /*
  * LS_SUM or LS_MEAN of `n` values, all to one destination: outs[i] is that of values[i].
  * `outs` is written only if all succeed. Sparse components beside dense ones are made
- * dense.
+ * dense. `s` (NULL: none): the values are those of one of its workers, and the sums go
+ * over all of them.
  */
-ls_status lsi_cross_reduce(const ls_cross_device *x, ls_reduce op, lsi_components *values,
-                           size_t n, const lsi_destination *to, ls_value **outs,
+ls_status lsi_cross_reduce(ls_strategy *s, const ls_cross_device *x, ls_reduce op,
+                           lsi_components *values, size_t n, const lsi_destination *to,
+                           const ls_communication_options *opts, ls_value **outs,
                            ls_error *err);
+
+/*
+ * Replaces the components of a value by those of all workers, in the order of ids.
+ * `st`, `why`: as in lsi_workers_gather().
+ */
+ls_status lsi_components_of_workers(ls_strategy *s, const char *what,
+                                    const ls_communication_options *opts,
+                                    lsi_components *p, ls_status st, const ls_error *why,
+                                    ls_error *err);
 
 /* `t` on every device of the destination: Mirrored, or plain if there is only one. */
 ls_status lsi_cross_broadcast(ls_tensor *t, const lsi_destination *to, ls_value **out,
@@ -91,5 +102,15 @@ ls_device *lsi_host_device(const ls_strategy *s);
 
 /* Reduces a value leaf by leaf, by the rules of ls_strategy_reduce_to(). */
 ls_status lsi_reduce_value(ls_strategy *s, ls_reduce op, ls_value *value,
-                           const lsi_destination *to, ls_value **out, ls_error *err);
+                           const lsi_destination *to,
+                           const ls_communication_options *opts, ls_value **out,
+                           ls_error *err);
+
+/*
+ * The failure (st, err) of what this worker does before the step over workers of a call
+ * outside of replicas: the other workers wait for it there, so it takes part with the
+ * failure. With one worker, and if `st` is LS_OK, it does nothing. Returns the failure.
+ */
+ls_status lsi_fail_workers(ls_strategy *s, const char *what, ls_status st,
+                           ls_error *err);
 #endif

@@ -66,12 +66,41 @@ static bool is_zero(const ls_value *leaf)
     return ls_value_as_bool(leaf, &truth) && !truth;
 }
 
-static ls_status reduce_plain(const ls_strategy *s, ls_reduce op, ls_value *leaf,
-                              const lsi_destination *to, ls_value **out, ls_error *err)
+/* One call of lsi_reduce_value(); the argument of ls_value_map(). */
+typedef struct reduction {
+    ls_strategy *s;
+    ls_reduce op;
+    const lsi_destination *to;
+    const ls_communication_options *opts;
+} reduction;
+
+/* The components of this worker, combined with those of the others. */
+static ls_status reduce_spread(const reduction *r, ls_value *leaf, ls_value **out,
+                               ls_error *err)
 {
+    lsi_components p = {0, NULL};
+    ls_status st = lsi_components_of("reduce", leaf, r->to->devices[0], &p, err);
+
+    if (st == LS_OK) {
+        st = lsi_cross_reduce(r->s, lsi_cross_device_of(r->s), r->op, &p, 1, r->to,
+                              r->opts, out, err);
+    } else {
+        st = lsi_fail_workers(r->s, "reduce", st, err);
+    }
+    lsi_components_clear(&p);
+    return st;
+}
+
+static ls_status reduce_plain(const reduction *r, ls_value *leaf, ls_value **out,
+                              ls_error *err)
+{
+    const ls_strategy *s = r->s;
     ls_tensor *t = NULL;
 
-    if (is_zero(leaf) || op == LS_MEAN) {
+    if (lsi_workers(s) > 1) { // one value per worker
+        return reduce_spread(r, leaf, out, err);
+    }
+    if (is_zero(leaf) || r->op == LS_MEAN) {
         *out = ls_value_retain(leaf);
         return LS_OK;
     }
@@ -83,33 +112,13 @@ static ls_status reduce_plain(const ls_strategy *s, ls_reduce op, ls_value *leaf
                              ls_value_kind_name(ls_value_kind_of(leaf)), s->replicas,
                              s->replicas);
     }
-    ls_status st = lsi_leaf_tensor("reduce", leaf, to->devices[0], &t, err);
+    ls_status st = lsi_leaf_tensor("reduce", leaf, r->to->devices[0], &t, err);
     if (st == LS_OK) {
-        st = lsi_cross_broadcast(t, to, out, err);
+        st = lsi_cross_broadcast(t, r->to, out, err);
     }
     ls_tensor_release(t);
     return st;
 }
-
-static ls_status reduce_spread(const ls_strategy *s, ls_reduce op, ls_value *leaf,
-                               const lsi_destination *to, ls_value **out, ls_error *err)
-{
-    lsi_components p = {0, NULL};
-    ls_status st = lsi_components_of("reduce", leaf, to->devices[0], &p, err);
-
-    if (st == LS_OK) {
-        st = lsi_cross_reduce(lsi_cross_device_of(s), op, &p, 1, to, out, err);
-    }
-    lsi_components_clear(&p);
-    return st;
-}
-
-/* The arguments of a reduction, for ls_value_map(). */
-typedef struct reduction {
-    const ls_strategy *s;
-    ls_reduce op;
-    const lsi_destination *to;
-} reduction;
 
 static ls_status reduce_leaf(ls_value *leaf, void *user, ls_value **out, ls_error *err)
 {
@@ -117,9 +126,9 @@ static ls_status reduce_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
 
     switch (treatment_of(r->s, leaf)) {
     case PLAIN:
-        return reduce_plain(r->s, r->op, leaf, r->to, out, err);
+        return reduce_plain(r, leaf, out, err);
     case SPREAD:
-        return reduce_spread(r->s, r->op, leaf, r->to, out, err);
+        return reduce_spread(r, leaf, out, err);
     case EQUAL:
         break;
     }
@@ -127,18 +136,23 @@ static ls_status reduce_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
         *out = ls_value_retain(leaf);
         return LS_OK;
     }
-    return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_ASSERT,
-                         "reduce: the copies of a %s are equal, so that their sum would "
-                         "count one value %d times; use LS_MEAN",
-                         ls_value_as_variable(leaf) != NULL ? "mirrored variable"
-                                                            : "Mirrored value",
-                         r->s->replicas);
+    const ls_status st =
+        lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_ASSERT,
+                      "reduce: the copies of a %s are equal, so that their sum would "
+                      "count one value %d times; use LS_MEAN",
+                      ls_value_as_variable(leaf) != NULL ? "mirrored variable"
+                                                         : "Mirrored value",
+                      r->s->replicas);
+    return lsi_fail_workers(r->s, "reduce", st, err);
 }
 
 ls_status lsi_reduce_value(ls_strategy *s, ls_reduce op, ls_value *value,
-                           const lsi_destination *to, ls_value **out, ls_error *err)
+                           const lsi_destination *to,
+                           const ls_communication_options *opts, ls_value **out,
+                           ls_error *err)
 {
-    reduction r = {s, op, to};
+    ls_error own = LS_ERROR_INIT;
+    reduction r = {s, op, to, opts};
 
     if (s->ops->combines_on_one_device && op == LS_SUM && !ls_value_is_leaf(value)) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
@@ -146,7 +160,7 @@ ls_status lsi_reduce_value(ls_strategy *s, ls_reduce op, ls_value *value,
                              "leaves one by one",
                              s->ops->name, ls_value_kind_name(ls_value_kind_of(value)));
     }
-    return ls_value_map(value, reduce_leaf, &r, out, err);
+    return ls_value_map(value, reduce_leaf, &r, out, err != NULL ? err : &own);
 }
 
 /* The checks that every call begins with. */
@@ -187,7 +201,8 @@ static ls_status return_value(ls_value *made, ls_value **out)
 
 /* Reduces one pair of a batch, or the value of reduce_to(). */
 static ls_status reduce_pair(ls_strategy *s, const char *what, ls_reduce op,
-                             ls_value *value, ls_value *destination, ls_value **out,
+                             ls_value *value, ls_value *destination,
+                             const ls_communication_options *opts, ls_value **out,
                              ls_error *err)
 {
     lsi_destination to = {0, NULL};
@@ -198,7 +213,7 @@ static ls_status reduce_pair(ls_strategy *s, const char *what, ls_reduce op,
     }
     ls_status st = lsi_destination_of(what, destination, s->runtime, &to, err);
     if (st == LS_OK) {
-        st = lsi_reduce_value(s, op, value, &to, out, err);
+        st = lsi_reduce_value(s, op, value, &to, opts, out, err);
     }
     lsi_destination_clear(&to);
     return st;
@@ -222,7 +237,7 @@ ls_status ls_strategy_reduce_to(ls_strategy *s, ls_reduce op, ls_value *value,
         st = ls_communication_check(opts, err);
     }
     if (st == LS_OK) {
-        st = reduce_pair(s, "reduce_to", op, value, destination, &made, err);
+        st = reduce_pair(s, "reduce_to", op, value, destination, opts, &made, err);
     }
     return st == LS_OK ? return_value(made, out) : st;
 }
@@ -235,6 +250,7 @@ typedef struct batch {
     ls_value *const *values;
     ls_value *const *destinations;
     size_t n;
+    const ls_communication_options *opts;
 } batch;
 
 /*
@@ -295,8 +311,8 @@ static ls_status take_into_group(const batch *b, size_t i, together *g, bool *ta
 static ls_status reduce_together(const batch *b, together *g, ls_value **made,
                                  ls_error *err)
 {
-    const ls_status st = lsi_cross_reduce(lsi_cross_device_of(b->s), b->op, g->parts,
-                                          g->n, &g->to, g->made, err);
+    const ls_status st = lsi_cross_reduce(b->s, lsi_cross_device_of(b->s), b->op,
+                                          g->parts, g->n, &g->to, b->opts, g->made, err);
 
     for (size_t i = 0; st == LS_OK && i < g->n; i++) {
         made[g->which[i]] = g->made[i];
@@ -326,7 +342,7 @@ static ls_status reduce_batch(const batch *b, ls_value **made, ls_error *err)
         }
         if (st == LS_OK && !taken) {
             st = reduce_pair(b->s, "batch_reduce_to", b->op, b->values[i],
-                             b->destinations[i], &made[i], err);
+                             b->destinations[i], b->opts, &made[i], err);
         }
     }
     if (st == LS_OK) {
@@ -365,7 +381,7 @@ ls_status ls_strategy_batch_reduce_to(ls_strategy *s, ls_reduce op,
     if (st != LS_OK || n == 0) {
         return st;
     }
-    const batch b = {s, op, values, destinations, n};
+    const batch b = {s, op, values, destinations, n, opts};
     ls_value **made = lsi_alloc(n, sizeof(ls_value *));
     if (made == NULL) {
         return lsi_fail_memory(err, "a batch of values", n * sizeof(ls_value *));

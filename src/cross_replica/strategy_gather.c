@@ -4,7 +4,7 @@
 #include "op/op.h"
 
 typedef struct gathering {
-    const ls_strategy *s;
+    ls_strategy *s;
     int axis;
 } gathering;
 
@@ -109,12 +109,16 @@ static ls_status gather_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
         !lsi_value_is_distributed(leaf) && (v == NULL || !lsi_variable_is_mirrored(v));
 
     if (plain && ls_tensor_slices(ls_value_as_tensor(leaf), NULL, NULL)) {
-        return lsi_fail_kind(err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
-                             "gather: %s is sparse and the same for all replicas; only "
-                             "values per replica are gathered",
-                             lsi_text_of(ls_value_as_tensor(leaf)).s);
+        const ls_status st =
+            lsi_fail_kind(err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
+                          "gather: %s is sparse and the same for all replicas; only "
+                          "values per replica are gathered",
+                          lsi_text_of(ls_value_as_tensor(leaf)).s);
+
+        return lsi_fail_workers(j->s, "gather", st, err);
     }
-    if (plain || !j->s->ops->per_replica) {
+    // With several workers a plain value is one of each worker.
+    if ((plain && lsi_workers(j->s) == 1) || !j->s->ops->per_replica) {
         *out = ls_value_retain(leaf);
         return LS_OK;
     }
@@ -122,6 +126,11 @@ static ls_status gather_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
     for (size_t i = 0; st == LS_OK && i < p.n; i++) {
         // of sparse tensors: the dense tensor they represent
         st = lsi_tensor_make_dense(&p.t[i], err);
+    }
+    if (st != LS_OK) {
+        st = lsi_fail_workers(j->s, "gather", st, err);
+    } else if (lsi_workers(j->s) > 1) {
+        st = lsi_components_of_workers(j->s, "gather", NULL, &p, LS_OK, NULL, err);
     }
     if (st == LS_OK) {
         st = check_parts(j, &p, err);
@@ -141,6 +150,7 @@ ls_status ls_strategy_gather(ls_strategy *s, ls_value *value, int axis, ls_value
                              ls_error *err)
 {
     gathering j = {s, axis};
+    ls_error own = LS_ERROR_INIT;
     ls_value *made = NULL;
 
     if (s == NULL || value == NULL) {
@@ -150,7 +160,7 @@ ls_status ls_strategy_gather(ls_strategy *s, ls_value *value, int axis, ls_value
     }
     ls_status st = lsi_require_cross(s, "gather", "use ls_all_gather() there", err);
     if (st == LS_OK) {
-        st = ls_value_map(value, gather_leaf, &j, &made, err);
+        st = ls_value_map(value, gather_leaf, &j, &made, err != NULL ? err : &own);
     }
     if (st == LS_OK && out != NULL) {
         *out = made;

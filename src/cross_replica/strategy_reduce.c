@@ -39,7 +39,7 @@ static ls_status reduce_whole(ls_strategy *s, ls_reduce op, ls_value *value,
     }
     ls_status st = lsi_destination_device(lsi_host_device(s), &to, err);
     if (st == LS_OK) {
-        st = lsi_reduce_value(s, op, value, &to, &copies, err);
+        st = lsi_reduce_value(s, op, value, &to, NULL, &copies, err);
     }
     if (st == LS_OK) {
         st = ls_value_map(copies, first_copy, NULL, out, err);
@@ -52,7 +52,7 @@ static ls_status reduce_whole(ls_strategy *s, ls_reduce op, ls_value *value,
 /* ---- over axes ---- */
 
 typedef struct axes_reduction {
-    const ls_strategy *s;
+    ls_strategy *s;
     ls_reduce op;
     const int *axes;
     size_t naxes;
@@ -182,7 +182,8 @@ static ls_status sum_over_replicas(const axes_reduction *j, lsi_components *p,
                           : lsi_destination_device(lsi_host_device(j->s), &to, err);
 
     if (st == LS_OK && !single) {
-        st = lsi_cross_reduce(lsi_cross_device_of(j->s), LS_SUM, p, 1, &to, out, err);
+        st = lsi_cross_reduce(j->s, lsi_cross_device_of(j->s), LS_SUM, p, 1, &to, NULL,
+                              out, err);
     }
     lsi_destination_clear(&to);
     return st;
@@ -216,6 +217,21 @@ static ls_status divide_by_count(ls_value *numerator, quotient q, ls_value **out
     return st;
 }
 
+/* The number of elements over all workers. */
+static ls_status sum_counts(ls_strategy *s, int64_t *count, ls_error *err)
+{
+    const int64_t mine = *count;
+    const lsi_comm_piece piece = {&mine, count, 1};
+    const lsi_workers_sum sum = {.call = {"reduce", 0, NULL, lsi_comm_take_site()},
+                                 .op = LS_SUM,
+                                 .dtype = LS_I64,
+                                 .ids = 1,
+                                 .pieces = &piece,
+                                 .n = 1};
+
+    return lsi_workers_reduce(s, &sum, LS_OK, NULL, err);
+}
+
 static ls_status reduce_leaf(ls_value *leaf, void *user, ls_value **out, ls_error *err)
 {
     const axes_reduction *j = user;
@@ -234,6 +250,11 @@ static ls_status reduce_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
     }
     if (st == LS_OK) {
         st = sum_over_replicas(j, &p, &sum, err);
+    } else {
+        st = lsi_fail_workers(j->s, "reduce", st, err);
+    }
+    if (st == LS_OK && j->op == LS_MEAN && lsi_workers(j->s) > 1) {
+        st = sum_counts(j->s, &count, err);
     }
     if (st == LS_OK && j->op == LS_MEAN) {
         st = divide_by_count(sum, (quotient){count, dtype}, out, err);
@@ -262,6 +283,7 @@ ls_status ls_strategy_reduce_axes(ls_strategy *s, ls_reduce op, ls_value *value,
                                   ls_error *err)
 {
     axes_reduction j = {s, op, axes, naxes};
+    ls_error own = LS_ERROR_INIT;
     ls_value *made = NULL;
     ls_status st = check_call(s, op, value, err);
 
@@ -270,7 +292,7 @@ ls_status ls_strategy_reduce_axes(ls_strategy *s, ls_reduce op, ls_value *value,
                            "reduce: %zu axes at NULL", naxes);
     }
     if (st == LS_OK) {
-        st = ls_value_map(value, reduce_leaf, &j, &made, err);
+        st = ls_value_map(value, reduce_leaf, &j, &made, err != NULL ? err : &own);
     }
     if (st == LS_OK && out != NULL) {
         *out = made;

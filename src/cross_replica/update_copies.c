@@ -41,7 +41,7 @@ static ls_status update_component(ls_strategy *s, ls_variable *component,
     ls_value *args = NULL, *result = NULL;
     lsi_mode mode = {.strategy = s, .cross = true};
     const lsi_mode *now = lsi_mode_now();
-    lsi_replica replica = {.strategy = s, .index = i, .id = i};
+    lsi_replica replica = {.strategy = s, .index = i, .id = s->first + i};
     lsi_guard guard LSI_GUARDED = {NULL};
     ls_status st = ls_context_open(device, NULL, &c, err);
     int former;

@@ -29,6 +29,13 @@ int lsi_partials_of(int begin, int end, lsi_partial_sum *parts)
     return n;
 }
 
+int lsi_partials_count(int begin, int end)
+{
+    lsi_partial_sum parts[LSI_PARTIALS_MOST];
+
+    return lsi_partials_of(begin, end, parts);
+}
+
 void lsi_partials_add(const lsi_reduction *sum, const void *const *from,
                       const lsi_partial_sum *parts, int n, size_t count)
 {

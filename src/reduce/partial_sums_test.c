@@ -111,6 +111,51 @@ LST_TEST(all_ways_to_cut_the_ids_give_the_same_bits)
     free(s);
 }
 
+/* Equal ranges of `ids` ids: merged at once, from partial sums that do not change. */
+static bool at_once_is_right(struct sums *s, ls_dtype dtype, ls_reduce op, int n, int ids)
+{
+    const lsi_reduction sum = lsi_reduction_of(op, dtype, n);
+    const size_t bytes = COUNT * ls_dtype_size(dtype);
+    static _Alignas(64) unsigned char held[IDS][IDS * WIDE], copy[IDS][IDS * WIDE];
+    unsigned char got[2][WIDE];
+    const void *from[IDS];
+    void *to[2] = {got[0], got[1]};
+
+    memset(held, 0, sizeof held);
+    for (int h = 0; h < n / ids; h++) {
+        lsi_partial_sum parts[LSI_PARTIALS_MOST];
+        const int m = lsi_partials_of(h * ids, (h + 1) * ids, parts);
+
+        for (int i = 0; i < m; i++) {
+            parts[i].data = held[h] + (size_t)i * COUNT * lsi_wide_size(dtype);
+        }
+        lsi_partials_add(&sum, s->from + (size_t)h * (size_t)ids, parts, m, COUNT);
+        from[h] = held[h];
+    }
+    memcpy(copy, held, sizeof held);
+    lsi_partials_reduce(&sum, from, n / ids, ids, COUNT, to, 2, COUNT);
+    return memcmp(got[0], s->want, bytes) == 0 && memcmp(got[1], s->want, bytes) == 0 &&
+           memcmp(copy, held, sizeof held) == 0;
+}
+
+LST_TEST(ranges_of_equal_length_are_merged_at_once_to_the_same_bits)
+{
+    struct sums *s = aligned_alloc(64, sizeof *s);
+
+    for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++) {
+        for (int op = LS_SUM; op <= LS_PROD; op++) {
+            for (int n = 1; n <= IDS; n++) {
+                fill_given(s, dtypes[d], (ls_reduce)op, n);
+                for (int ids = 1; ids <= n; ids++) {
+                    LST_CHECK(n % ids != 0 ||
+                              at_once_is_right(s, dtypes[d], (ls_reduce)op, n, ids));
+                }
+            }
+        }
+    }
+    free(s);
+}
+
 LST_TEST(a_range_is_handed_on_as_its_complete_subtrees)
 {
     lsi_partial_sum p[LSI_PARTIALS_MOST];
@@ -143,4 +188,5 @@ LST_TEST(a_range_is_handed_on_as_its_complete_subtrees)
 }
 
 LST_MAIN(LST_CASE(all_ways_to_cut_the_ids_give_the_same_bits),
+         LST_CASE(ranges_of_equal_length_are_merged_at_once_to_the_same_bits),
          LST_CASE(a_range_is_handed_on_as_its_complete_subtrees))

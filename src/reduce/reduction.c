@@ -220,26 +220,25 @@ static void divide_part(struct tree *t, void *to)
 /*
  * Sources come in the order of ranks. Two neighbours that hold equally many are joined at
  * once, as carries are in a binary number; what is left at the end is joined from the
- * right. That is the tree: level l adds rank r + 2^l into r.
+ * right. That is the tree: level l adds rank r + 2^l into r. `to` as join_last().
  */
-static void run_block(struct tree *t, const void *const *from, const bool *wide_from,
-                      int n, size_t at, void *const *to, bool wide_to, int m)
+static inline void push_part(struct tree *t, const void *part, int leaves, void *to)
+{
+    t->parts[t->depth] = part;
+    t->leaves[t->depth] = leaves;
+    t->depth++;
+    while (t->depth > 1 && t->leaves[t->depth - 2] == t->leaves[t->depth - 1]) {
+        join_last(t, t->depth == 2 ? to : NULL);
+    }
+}
+
+/* Joins what is left, divides, and writes the targets. */
+static void finish_block(struct tree *t, size_t at, void *const *to, bool wide_to, int m,
+                         void *direct)
 {
     const size_t step = wide_to ? t->wide : t->narrow;
     void *first = (char *)to[0] + at * step;
-    // The last addition writes to the first target, if that has the type of the sums.
-    void *direct = wide_to || !t->half ? first : NULL;
 
-    t->depth = 0;
-    for (int r = 0; r < n; r++) {
-        t->parts[t->depth] =
-            widen_part(t, from[r], wide_from != NULL && wide_from[r], at);
-        t->leaves[t->depth] = 1;
-        t->depth++;
-        while (t->depth > 1 && t->leaves[t->depth - 2] == t->leaves[t->depth - 1]) {
-            join_last(t, t->depth == 2 && r == n - 1 ? direct : NULL);
-        }
-    }
     while (t->depth > 1) {
         join_last(t, t->depth == 2 ? direct : NULL);
     }
@@ -250,6 +249,20 @@ static void run_block(struct tree *t, const void *const *from, const bool *wide_
     for (int i = 1; i < m; i++) {
         memcpy((char *)to[i] + at * step, first, t->count * step);
     }
+}
+
+static void run_block(struct tree *t, const void *const *from, const bool *wide_from,
+                      int n, size_t at, void *const *to, bool wide_to, int m)
+{
+    // The last addition writes to the first target, if that has the type of the sums.
+    void *direct = wide_to || !t->half ? (char *)to[0] + at * t->wide : NULL;
+
+    t->depth = 0;
+    for (int r = 0; r < n; r++) {
+        push_part(t, widen_part(t, from[r], wide_from != NULL && wide_from[r], at), 1,
+                  r == n - 1 ? direct : NULL);
+    }
+    finish_block(t, at, to, wide_to, m, direct);
 }
 
 /* Writes the sum to two targets at once; to others it is copied while in the cache. */
@@ -300,17 +313,22 @@ static void run_blocks(struct tree *t, const void *const *from, const bool *wide
     }
 }
 
+static struct tree tree_of(const lsi_reduction_loops *adds, const lsi_reduction *sum)
+{
+    return (struct tree){.adds = adds,
+                         .sum = sum,
+                         .row = row_of(sum->op),
+                         .type = type_of(sum->dtype),
+                         .wide = lsi_wide_size(sum->dtype),
+                         .narrow = ls_dtype_size(sum->dtype),
+                         .half = is_half(sum->dtype)};
+}
+
 static void run_tree(const lsi_reduction_loops *adds, const lsi_reduction *sum,
                      const void *const *from, const bool *wide_from, int n,
                      void *const *to, bool wide_to, int m, size_t count)
 {
-    struct tree t = {.adds = adds,
-                     .sum = sum,
-                     .row = row_of(sum->op),
-                     .type = type_of(sum->dtype),
-                     .wide = lsi_wide_size(sum->dtype),
-                     .narrow = ls_dtype_size(sum->dtype),
-                     .half = is_half(sum->dtype)};
+    struct tree t = tree_of(adds, sum);
 
     if (levels_of(n) <= FEW_LEVELS) {
         _Alignas(64) unsigned char room[FEW_LEVELS][BLOCK_BYTES];
@@ -337,6 +355,60 @@ LSI_HOT void lsi_reduction_run(const lsi_reduction *sum, const void *const *from
         run_pass(adds, sum, from, n, to, m, count);
     } else {
         run_tree(adds, sum, from, wide_from, n, to, wide_to, m, count);
+    }
+}
+
+/*
+ * Subtrees of several sizes are joined like single ids: each begins at a multiple of its
+ * size, so the part before it is at least as large.
+ */
+static void run_partials_block(struct tree *t, const void *const *from, int holders,
+                               int ids, size_t stride, size_t at, void *const *to, int m)
+{
+    void *direct = t->half ? NULL : (char *)to[0] + at * t->wide;
+    lsi_partial_sum parts[LSI_PARTIALS_MOST];
+
+    t->depth = 0;
+    for (int h = 0; h < holders; h++) {
+        const int n = lsi_partials_of(h * ids, (h + 1) * ids, parts);
+
+        for (int i = 0; i < n; i++) {
+            push_part(t, (const char *)from[h] + ((size_t)i * stride + at) * t->wide,
+                      parts[i].ids, h == holders - 1 && i == n - 1 ? direct : NULL);
+        }
+    }
+    finish_block(t, at, to, false, m, direct);
+}
+
+static void run_partials(struct tree *t, const void *const *from, int holders, int ids,
+                         size_t stride, void *const *to, int m, size_t count)
+{
+    const size_t block = BLOCK_BYTES / t->wide;
+
+    for (size_t at = 0; at < count; at += block) {
+        t->count = LSI_MIN(block, count - at);
+        run_partials_block(t, from, holders, ids, stride, at, to, m);
+    }
+}
+
+void lsi_partials_reduce(const lsi_reduction *sum, const void *const *from, int holders,
+                         int ids, size_t stride, void *const *to, int m, size_t count)
+{
+    struct tree t = tree_of(lsi_reduction_loops_best(), sum);
+
+    LSI_ASSERT(holders > 0 && ids > 0 && m > 0);
+    if ((ids & (ids - 1)) == 0 && !t.half) { // one subtree each, like single ids
+        lsi_reduction_run(sum, from, NULL, holders, to, false, m, count);
+    } else if (levels_of(holders * ids) <= FEW_LEVELS) {
+        _Alignas(64) unsigned char room[FEW_LEVELS][BLOCK_BYTES];
+
+        t.room = room;
+        run_partials(&t, from, holders, ids, stride, to, m, count);
+    } else {
+        _Alignas(64) unsigned char room[MANY_LEVELS][BLOCK_BYTES];
+
+        t.room = room;
+        run_partials(&t, from, holders, ids, stride, to, m, count);
     }
 }
 

@@ -86,6 +86,19 @@ int lsi_partials_merge(const lsi_reduction *sum, lsi_partial_sum *parts, int n,
 void lsi_partials_finish(const lsi_reduction *sum, lsi_partial_sum *parts, int n,
                          void *to, size_t count);
 
+/* How many partial sums the ids [begin, end) have. */
+int lsi_partials_count(int begin, int end);
+
+/*
+ * All of that at once, for `holders` of `ids` ids each: holder h has the ids
+ * [h * ids, (h + 1) * ids). from[h] is the first of its partial sums, the next begins
+ * `stride` elements later. Merges them block by block without changing them, and writes
+ * the finished result to to[0 .. m-1]. A target may be the first partial sum of a holder
+ * if both have the same size of an element; else nothing overlaps. (reduction.c)
+ */
+void lsi_partials_reduce(const lsi_reduction *sum, const void *const *from, int holders,
+                         int ids, size_t stride, void *const *to, int m, size_t count);
+
 /* ---- named orders ---- */
 
 /* One after the other, in the order of replicas (in_sequence.c). */

@@ -25,8 +25,7 @@ int lsi_sync_replicas(const ls_context *c)
     return r == NULL || r->run == NULL ? 1 : r->strategy->replicas;
 }
 
-/* This replica is about to wait: in a sequential run the turn passes to the next one. */
-static void pause_replica(lsi_replica *r)
+void lsi_run_pause(lsi_replica *r)
 {
     r->met++;
     if (r->index == 0) {
@@ -35,24 +34,19 @@ static void pause_replica(lsi_replica *r)
     lsi_turn_pass(r->run, r->index);
 }
 
-static lsi_comm_site site_of(const ls_context *c)
+lsi_comm_site lsi_site_of(const ls_context *c)
 {
     return (lsi_comm_site){c->file, c->line};
 }
 
-/*
- * A call of this replica failed, and with it its step: breaks the communicator, so that
- * the replicas that wait in it are released now. In a sequential run this replica waits
- * for its turn next; without the release both would wait for each other.
- */
-static void release_all(ls_context *c, const ls_error *why)
+void lsi_run_fail(ls_context *c, const ls_error *why)
 {
     const lsi_replica *r = lsi_replica_of(c);
     ls_error e = *why;
 
     if (!lsi_comm_broken(r->local)) {
         if (e.rank < 0) {
-            e.rank = r->index;
+            e.rank = r->id;
         }
         lsi_comm_break(r->local, &e);
     }
@@ -67,10 +61,10 @@ bool lsi_run_meet(ls_context *c, const char *what, uint64_t detail, void *mine,
     ls_error e = LS_ERROR_INIT;
     ls_status st;
 
-    pause_replica(r);
-    st = lsi_comm_meet(r->local, what, detail, mine, all, &opts, site_of(c), &e);
+    lsi_run_pause(r);
+    st = lsi_comm_meet(r->local, what, detail, mine, all, &opts, lsi_site_of(c), &e);
     if (st != LS_OK) {
-        release_all(c, &e);
+        lsi_run_fail(c, &e);
     }
     return st == LS_OK;
 }
@@ -219,7 +213,7 @@ bool lsi_meeting_open(ls_context *c, const char *what, uint64_t detail, void *mi
     m->shown = take_shown(lsi_replica_of(c), m->n);
     if (m->shown == NULL) {
         (void)lsi_fail(&e, LS_RESOURCE_EXHAUSTED, -1, "out of memory for %s", what);
-        release_all(c, &e);
+        lsi_run_fail(c, &e);
         return false;
     }
     return enter_meeting(m, detail, mine);
@@ -268,39 +262,6 @@ void *lsi_meeting_room(ls_context *c, size_t bytes)
     }
     memset(t->data, 0, bytes);
     return t->data;
-}
-
-/* ---- sums ---- */
-
-bool lsi_all_reduce_tensors(ls_context *c, ls_reduce op, ls_tensor *const *ts, size_t n,
-                            const ls_communication_options *opts, ls_tensor **outs)
-{
-    enum { FEW = 64 };
-    lsi_replica *r = lsi_replica_of(c);
-    lsi_comm_piece few[FEW];
-    lsi_comm_piece *pieces = n <= FEW ? few : lsi_alloc(n, sizeof *pieces);
-    ls_error e = LS_ERROR_INIT;
-    ls_comm_options how = lsi_call_options(r->strategy, opts);
-    ls_status st;
-
-    if (pieces == NULL) {
-        (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for all_reduce");
-        return false;
-    }
-    for (size_t i = 0; i < n; i++) {
-        pieces[i] = (lsi_comm_piece){ts[i]->data, outs[i]->data, (size_t)ts[i]->count};
-    }
-    pause_replica(r);
-    st = lsi_comm_all_reduce_pieces(r->local, op, pieces, n, (ls_dtype)ts[0]->dtype, &how,
-                                    site_of(c), &e);
-    if (st != LS_OK) {
-        release_all(c, &e);
-    }
-    lsi_turn_wait(r->run, r->index);
-    if (pieces != few) {
-        lsi_free(pieces);
-    }
-    return st == LS_OK;
 }
 
 ls_tensor *lsi_context_tensor(ls_context *c, ls_dtype dtype, const ls_shape *shape)

@@ -172,23 +172,69 @@ int lsi_local_peers(const ls_context *c);
  */
 int lsi_sync_replicas(const ls_context *c);
 
-/* Sum or mean of `n` dense tensors of one dtype over the replicas, into outs[i]. */
+/* Sum or mean of `n` dense tensors of one dtype over the sync group, into outs[i]. */
 bool lsi_all_reduce_tensors(ls_context *c, ls_reduce op, ls_tensor *const *ts, size_t n,
                             const ls_communication_options *opts, ls_tensor **outs);
 
 /* A tensor of the step, its elements not set; NULL: the step has failed. */
 ls_tensor *lsi_context_tensor(ls_context *c, ls_dtype dtype, const ls_shape *shape);
 
-/* ---- the step over workers (workers.c) ---- */
+/* ---- gathering (gathering.c) ---- */
+
+/*
+ * What every replica of the sync group gives: a tensor, dense or sparse, whatever its
+ * shape. Those of local peers are theirs, those of other workers copies.
+ *
+ *     if (lsi_gathering_open(c, "all_gather", axis, t, &g)) {
+ *         ... g.t[id], 0 <= id < g.n ...
+ *     }
+ *     lsi_gathering_close(&g);
+ *
+ * A meeting otherwise (LSI_UNTIL_CLOSE): close() follows every open(), and what it holds
+ * is valid until then.
+ */
+typedef struct lsi_gathering {
+    int n; /* replicas of the sync group */
+    ls_tensor **t;
+    lsi_meeting local, all; /* `all`: local replica 0 shows the tensors of all workers */
+    ls_tensor **made;       /* the list, if this replica allocated it */
+    bool retained;          /* its tensors are this replica's to release */
+    ls_tensor *few[16];
+} lsi_gathering;
+
+bool lsi_gathering_open(ls_context *c, const char *what, uint64_t detail, ls_tensor *t,
+                        lsi_gathering *g);
+void lsi_gathering_close(lsi_gathering *g);
+
+/*
+ * Sum or mean over the workers of what all local peers have alike: it counts once for
+ * each worker. Dense. NULL: the context has failed.
+ */
+ls_tensor *lsi_reduce_alike(ls_context *c, ls_reduce op, ls_tensor *t);
+
+/* ---- the step over workers (workers.c, workers_sums.c, workers_gather.c) ---- */
 
 /*
  * What follows is called by one thread per worker: that of the first local replica, in a
  * run and in its merge functions, or the program's own outside of runs. All workers make
- * the same calls in the same order. With one worker every call is complete at once.
+ * the same calls in the same order.
+ *
+ * `st` and `why` are the outcome of what the worker did before: if it is a failure, the
+ * worker takes part with that in place of data, the call fails with it on all workers,
+ * and their group stays whole. Death, mismatch, a deadline and an abort break it, and so
+ * does a run that fails with what other workers do not know.
  */
 
-/* The number of workers of `s`; 1: there are no others. */
+/* The number of workers of `s`; 1: there are no others, and no step over workers. */
 int lsi_workers(const ls_strategy *s);
+
+/* What a call of all workers says of itself. */
+typedef struct lsi_workers_call {
+    const char *what; /* its name in messages: the same on all workers */
+    uint64_t detail;  /* what else must be equal on all workers, such as an axis */
+    const ls_communication_options *opts; /* NULL: those of the strategy */
+    lsi_comm_site site;
+} lsi_workers_call;
 
 /*
  * A sum over the ids of all workers. Each worker holds `ids` of them: [rank * ids,
@@ -197,21 +243,58 @@ int lsi_workers(const ls_strategy *s);
  * lsi_wide_size() each. to[] gets the result, of the dtype's own size.
  */
 typedef struct lsi_workers_sum {
-    const char *what; /* the call, in messages: the same on all workers */
-    uint64_t detail;  /* what else must be equal on all workers, such as shapes */
+    lsi_workers_call call;
     ls_reduce op;
     ls_dtype dtype;
     int ids;
     const lsi_comm_piece *pieces;
     size_t n;
-    const ls_communication_options *opts; /* NULL: those of the strategy */
-    lsi_comm_site site;
 } lsi_workers_sum;
-ls_status lsi_workers_reduce(ls_strategy *s, const lsi_workers_sum *sum, ls_error *err);
+ls_status lsi_workers_reduce(ls_strategy *s, const lsi_workers_sum *sum, ls_status st,
+                             const ls_error *why, ls_error *err);
 
-/* Bytes of piece `i` of a sum that a worker holds: all partial sums of its range. */
-size_t lsi_workers_partial_bytes(const ls_strategy *s, const lsi_workers_sum *sum,
-                                 size_t count);
+/* How many partial sums this worker holds, if it has `ids` ids. */
+int lsi_workers_partials(const ls_strategy *s, int ids);
+
+/* `ids` buffers of `count` elements, by id, and the buffer of their sum. */
+typedef struct lsi_workers_value {
+    const void *const *from;
+    void *to;
+    size_t count;
+} lsi_workers_value;
+
+/*
+ * The same from the values of the ids: makes the partial sums, in memory of `device`.
+ * sum->pieces and sum->n are not used.
+ */
+ls_status lsi_workers_sum_values(ls_strategy *s, const lsi_workers_sum *sum,
+                                 const lsi_workers_value *values, size_t n,
+                                 ls_device *device, ls_status st, const ls_error *why,
+                                 ls_error *err);
+
+/*
+ * The tensors of all workers: `n` of each, those of worker w at all[w * n], in the order
+ * of the workers. This worker's own are retained, the others are created on `device`;
+ * dense or sparse, not of strings. The caller releases all of them.
+ */
+ls_status lsi_workers_gather(ls_strategy *s, const lsi_workers_call *call,
+                             ls_tensor *const *mine, size_t n, ls_device *device,
+                             ls_tensor **all, ls_status st, const ls_error *why,
+                             ls_error *err);
+
+/* Makes `bytes` at `data` on every worker those of the chief, rank 0. */
+ls_status lsi_workers_broadcast(ls_strategy *s, const lsi_workers_call *call, void *data,
+                                size_t bytes, ls_status st, const ls_error *why,
+                                ls_error *err);
+
+/* The `count` numbers of each worker, in the order of the workers. */
+ls_status lsi_workers_share(ls_strategy *s, const lsi_workers_call *call,
+                            const int64_t *mine, size_t count, int64_t *all, ls_status st,
+                            const ls_error *why, ls_error *err);
+
+/* Takes part in the next call of the workers with the failure `why`; returns it. */
+ls_status lsi_workers_decline(ls_strategy *s, const lsi_workers_call *call,
+                              const ls_error *why, ls_error *err);
 
 /* ---- objects created inside of replicas (create_once.c) ---- */
 

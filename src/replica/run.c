@@ -68,7 +68,16 @@ static void call_replica(struct lsi_run *run, ls_context *c, int k)
     ls_value_release(args);
 }
 
-/* Breaks the communicator, with the reason: this replica makes no more calls. */
+/* The id in the sync group of local replica `k`. */
+static int id_of(const struct lsi_run *run, int k)
+{
+    return run->strategy->first + k;
+}
+
+/*
+ * Breaks the communicator, with the reason: this replica makes no more calls. A failure
+ * that other workers do not know of breaks their group as well, for good.
+ */
 static void leave_run(struct lsi_run *run, int k)
 {
     ls_error ended = LS_ERROR_INIT;
@@ -76,14 +85,17 @@ static void leave_run(struct lsi_run *run, int k)
     if (run->errors[k].code != LS_OK) {
         ended = run->errors[k];
         if (ended.rank < 0) {
-            ended.rank = k;
+            ended.rank = id_of(run, k);
+        }
+        if (run->strategy->workers != NULL && !atomic_load(&run->agreed)) {
+            lsi_comm_break(run->strategy->workers, &ended);
         }
     } else {
         (void)lsi_fail_kind(
             &ended, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
             "replica %d has ended while others wait for it: replicas made "
             "a different number of merge_call or collective calls",
-            k);
+            id_of(run, k));
     }
     lsi_comm_break(run->level->comm[k], &ended);
 }
@@ -139,7 +151,7 @@ static void wait_for_all(struct lsi_run *run)
                 lsi_log(LS_LOG_WARNING,
                         "replica %d has not returned for %lld ms; its last call is at "
                         "%s:%d",
-                        k, (long long)patience, file != NULL ? file : "?",
+                        id_of(run, k), (long long)patience, file != NULL ? file : "?",
                         atomic_load(&c->last_line));
             }
         }
@@ -158,8 +170,8 @@ static const ls_error *first_failure(const struct lsi_run *run, int *replica)
         if (e->code == LS_OK) {
             continue;
         }
-        if (e->rank < 0 || e->rank == k) {
-            *replica = k;
+        if (e->rank < 0 || e->rank == id_of(run, k)) {
+            *replica = id_of(run, k);
             return e;
         }
         if (found == NULL) {
@@ -236,6 +248,7 @@ static void prepare_run(struct lsi_run *run)
 
     run->first_met = 0;
     run->inner = NULL;
+    atomic_store(&run->agreed, false);
     for (int k = 0; k < run->n; k++) {
         run->errors[k] = (ls_error)LS_ERROR_INIT;
         lsi_context_end(level->context[k]); // the program may have used it between runs
@@ -446,6 +459,9 @@ void ls_strategy_abort(ls_strategy *s)
             atomic_store(&level->context[k]->aborted, true);
             lsi_comm_break(level->comm[k], &why);
         }
+    }
+    if (s->workers != NULL) {
+        lsi_comm_break(s->workers, &why);
     }
     lsi_mutex_unlock(&s->crew->aborting);
 }

@@ -31,6 +31,7 @@ struct lsi_run {
     ls_value **results;
     ls_error *errors;
     lsi_word left; /* replicas that have not finished */
+    atomic_bool agreed; /* the last call of all workers failed on all of them alike */
 
     /* Merging: replica 0 increments `events`; the others then read `inner`. */
     lsi_word events;
@@ -108,6 +109,26 @@ void lsi_run_replica(struct lsi_run *run, int k);
  */
 bool lsi_run_meet(ls_context *c, const char *what, uint64_t detail, void *mine,
                   void **all);
+
+/* This replica is about to wait: in a sequential run the turn passes to the next one. */
+void lsi_run_pause(lsi_replica *r);
+
+/*
+ * A call of this replica failed, and with it its step: breaks the group of the local
+ * peers, so that those that wait in it are released now. In a sequential run this replica
+ * waits for its turn next; without the release both would wait for each other.
+ */
+void lsi_run_fail(ls_context *c, const ls_error *why);
+
+/*
+ * Notes in the runs of `s` that this thread is in whether all workers know the outcome of
+ * a call that returned `st`: a failure that left their group whole is that of all of
+ * them, so the group need not break when the run ends with it. Returns `st`.
+ */
+ls_status lsi_workers_note(const ls_strategy *s, ls_status st);
+
+/* Where the program calls the operation that runs now. */
+lsi_comm_site lsi_site_of(const ls_context *c);
 
 /* Turns of a sequential run; do nothing in other runs. */
 void lsi_turn_wait(struct lsi_run *run, int k);

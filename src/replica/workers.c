@@ -2,98 +2,76 @@
  * The step over workers: what local replicas have combined is combined over the workers
  * of the strategy, by the communicator that it holds.
  */
-#include "reduce/reduction.h"
-#include "replica/replica.h"
+#define LS_NO_PLACES
+#include "replica/run.h"
 
 int lsi_workers(const ls_strategy *s)
 {
     return s->workers == NULL ? 1 : ls_comm_size(s->workers);
 }
 
-/* Bytes of the partial sums of worker `w` for `count` elements. */
-static size_t partial_bytes(const lsi_workers_sum *sum, int w, size_t count)
+ls_status lsi_workers_note(const ls_strategy *s, ls_status st)
 {
-    lsi_partial_sum parts[LSI_PARTIALS_MOST];
+    const bool agreed = st != LS_OK && !lsi_comm_broken(s->workers);
 
-    return (size_t)lsi_partials_of(w * sum->ids, (w + 1) * sum->ids, parts) * count *
-           lsi_wide_size(sum->dtype);
-}
+    for (const lsi_mode *m = lsi_mode_now(); m != NULL; m = m->outer) {
+        const lsi_replica *r = lsi_replica_of(m->context);
+        struct lsi_run *run = m->run != NULL ? m->run : r != NULL ? r->run : NULL;
 
-size_t lsi_workers_partial_bytes(const ls_strategy *s, const lsi_workers_sum *sum,
-                                 size_t count)
-{
-    return partial_bytes(sum, s->workers == NULL ? 0 : ls_comm_rank(s->workers), count);
-}
-
-/* Adds up the partial sums of all workers, which lie in `data` one after the other. */
-static void finish_piece(const lsi_workers_sum *sum, int workers, char *data, void *to,
-                         size_t count)
-{
-    const size_t step = count * lsi_wide_size(sum->dtype);
-    const lsi_reduction how =
-        lsi_reduction_of(sum->op, sum->dtype, sum->ids * workers);
-    lsi_partial_sum parts[2 * LSI_PARTIALS_MOST];
-    int n = 0;
-
-    for (int w = 0; w < workers; w++) {
-        const int first = n;
-
-        n += lsi_partials_of(w * sum->ids, (w + 1) * sum->ids, parts + n);
-        for (int i = first; i < n; i++) {
-            parts[i].data = data;
-            data += step;
+        if (m->strategy == s && run != NULL) {
+            atomic_store(&run->agreed, agreed);
         }
-        n = lsi_partials_merge(&how, parts, n, count);
     }
-    lsi_partials_finish(&how, parts, n, to, count);
-}
-
-/* One piece of a sum over workers that hold several ids each. */
-static ls_status reduce_piece(ls_strategy *s, const lsi_workers_sum *sum, size_t i,
-                              const ls_comm_options *opts, ls_error *err)
-{
-    const lsi_comm_piece *piece = &sum->pieces[i];
-    const int workers = lsi_workers(s);
-    size_t total = 0, *counts = lsi_alloc((size_t)workers, sizeof *counts);
-    ls_status st = LS_OK;
-    char *all;
-
-    for (int w = 0; w < workers && counts != NULL; w++) {
-        counts[w] = partial_bytes(sum, w, piece->count);
-        total += counts[w];
-    }
-    all = counts == NULL ? NULL : lsi_alloc_aligned(LSI_MAX(total, 1), 64);
-    if (all == NULL) {
-        ls_error why = LS_ERROR_INIT;
-
-        (void)lsi_fail_memory(&why, sum->what, total);
-        lsi_comm_break(s->workers, &why);
-        lsi_free(counts);
-        return lsi_fail_again(err, &why);
-    }
-    ls_comm_at(sum->site.file, sum->site.line);
-    st = (ls_comm_all_gather_uneven)(s->workers, piece->from, counts, LS_U8, opts, all,
-                                     err);
-    if (st == LS_OK) {
-        finish_piece(sum, workers, all, piece->to, piece->count);
-    }
-    lsi_free(all);
-    lsi_free(counts);
     return st;
 }
 
-ls_status lsi_workers_reduce(ls_strategy *s, const lsi_workers_sum *sum, ls_error *err)
+ls_status lsi_workers_decline(ls_strategy *s, const lsi_workers_call *call,
+                              const ls_error *why, ls_error *err)
 {
-    const ls_comm_options opts = lsi_call_options(s, sum->opts);
-    ls_status st = LS_OK;
+    return lsi_workers_note(s, lsi_comm_decline(s->workers, why, call->site, err));
+}
+
+ls_status lsi_workers_reduce(ls_strategy *s, const lsi_workers_sum *sum, ls_status st,
+                             const ls_error *why, ls_error *err)
+{
+    const ls_comm_options opts = lsi_call_options(s, sum->call.opts);
+    const lsi_comm_reduction reduction = {.op = sum->op,
+                                          .dtype = sum->dtype,
+                                          .pieces = sum->pieces,
+                                          .n = sum->n,
+                                          .ids = sum->ids,
+                                          .tag = sum->call.what,
+                                          .detail = sum->call.detail};
 
     LSI_ASSERT(s->workers != NULL);
-    if (sum->ids == 1) {
-        return lsi_comm_all_reduce_pieces(s->workers, sum->op, sum->pieces, sum->n,
-                                          sum->dtype, &opts, sum->site, err);
+    if (st != LS_OK) {
+        return lsi_workers_decline(s, &sum->call, why, err);
     }
-    for (size_t i = 0; i < sum->n && st == LS_OK; i++) {
-        st = reduce_piece(s, sum, i, &opts, err);
+    st = lsi_comm_all_reduce_pieces(s->workers, &reduction, &opts, sum->call.site, err);
+    return lsi_workers_note(s, st);
+}
+
+ls_status lsi_workers_broadcast(ls_strategy *s, const lsi_workers_call *call, void *data,
+                                size_t bytes, ls_status st, const ls_error *why,
+                                ls_error *err)
+{
+    const ls_comm_options opts = lsi_call_options(s, call->opts);
+
+    if (st != LS_OK) {
+        return lsi_workers_decline(s, call, why, err);
     }
-    return st;
+    ls_comm_at(call->site.file, call->site.line);
+    st = ls_comm_broadcast(s->workers, 0, data, bytes, LS_U8, &opts, err);
+    return lsi_workers_note(s, st);
+}
+
+ls_status lsi_workers_share(ls_strategy *s, const lsi_workers_call *call,
+                            const int64_t *mine, size_t count, int64_t *all, ls_status st,
+                            const ls_error *why, ls_error *err)
+{
+    if (st != LS_OK) {
+        return lsi_workers_decline(s, call, why, err);
+    }
+    st = lsi_comm_share(s->workers, call->what, mine, count, all, call->site, err);
+    return lsi_workers_note(s, st);
 }

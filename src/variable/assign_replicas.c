@@ -63,17 +63,39 @@ static bool all_zero(const ls_tensor *t)
     return true;
 }
 
-/* All replicas pass the same value: it is used without a reduction; a sum is an error. */
+static ls_tensor *reduce_alike(ls_context *c, ls_reduce op, ls_tensor *t)
+{
+    const uint16_t recording = c->recording;
+
+    c->recording = 0;
+    t = lsi_reduce_alike(c, op, lsi_dense(c, t));
+    c->recording = recording;
+    return t;
+}
+
+/*
+ * All local peers pass the same value. With several workers it is one value of each of
+ * them; with one it is used without a reduction, and a sum is an error.
+ */
 static ls_tensor *use_same(ls_context *c, const ls_variable *v, ls_assign_op op,
                            ls_tensor *t, bool mirrored)
 {
-    if (v->aggregation != LS_AGGREGATE_SUM || t == NULL) {
+    const bool sums = v->aggregation == LS_AGGREGATE_SUM;
+
+    if (t == NULL || v->aggregation == LS_AGGREGATE_ONLY_FIRST_REPLICA ||
+        (mirrored && !sums)) {
         return t;
     }
     if (mirrored) {
         return lsi_assign_refused(
             c, LS_INVALID_ARGUMENT, LS_KIND_ASSERT, lsi_assign_names[op], v,
             "sums the values of replicas; a Mirrored value is one value already");
+    }
+    if (lsi_sync_replicas(c) > lsi_local_peers(c)) {
+        return reduce_alike(c, sums ? LS_SUM : LS_MEAN, t);
+    }
+    if (!sums) {
+        return t;
     }
     if (t->values == NULL && all_zero(t)) {
         return t;

@@ -339,10 +339,20 @@ struct order {
 static ls_status create_distributed(void *arg, void **out, ls_error *err)
 {
     const struct order *o = arg;
+    const ls_tensor *value = o->value;
+    ls_tensor *chief = NULL;
     ls_variable *v = NULL;
-    const ls_status st = lsi_variable_distributed(o->ops, o->strategy, o->devices, o->n,
-                                                  o->value, o->opts, &v, err);
+    ls_status st = LS_OK;
 
+    if (lsi_workers(o->strategy) > 1) {
+        st = lsi_chief_value(o->strategy, o->opts, value, &chief, err);
+        value = chief;
+    }
+    if (st == LS_OK) {
+        st = lsi_variable_distributed(o->ops, o->strategy, o->devices, o->n, value,
+                                      o->opts, &v, err);
+    }
+    ls_tensor_release(chief);
     *out = v;
     return st;
 }

@@ -50,7 +50,7 @@ static ls_tensor *assign_in_replica(ls_context *c, ls_variable *v, ls_variable *
     if (v->aggregation == LS_AGGREGATE_NONE && v->strict) {
         return lsi_assign_no_aggregation(c, v, op);
     }
-    t = v->aggregation == LS_AGGREGATE_NONE || lsi_local_peers(c) == 1
+    t = v->aggregation == LS_AGGREGATE_NONE || lsi_sync_replicas(c) == 1
             ? lsi_source_tensor(c, v, op, s, index)
             : lsi_assign_aggregate(c, v, op, s);
     return lsi_variable_put(c, here, op, t);
@@ -91,7 +91,7 @@ static ls_tensor *scatter_mirrored(ls_context *c, ls_variable *v, ls_scatter_op 
         return lsi_scatter_plain(c, here, op, indices, updates, read);
     }
     c = now->context; // `c` may be another context: use the replica's
-    if (lsi_local_peers(c) > 1 &&
+    if (lsi_sync_replicas(c) > 1 &&
         !lsi_scatter_gather_rows(c, v, op, &indices, &updates)) {
         return NULL;
     }

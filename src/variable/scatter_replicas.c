@@ -30,16 +30,16 @@ static bool change_the_same(ls_context *c, const lsi_meeting *m)
     return true;
 }
 
-/* Concatenates the rows of all replicas, whatever the shapes of their indices. */
-static bool join_rows(ls_context *c, const ls_variable *v, const lsi_meeting *m,
+/* Concatenates the rows of all replicas. */
+static bool join_rows(ls_context *c, const ls_variable *v, const lsi_gathering *g,
                       ls_tensor **indices, ls_tensor **updates)
 {
     ls_shape shape = v->shape, list = LS_SHAPE(0);
     int64_t *to;
     char *at;
 
-    for (int r = 0; r < m->n; r++) {
-        list.dims[0] += ((const struct rows *)lsi_meeting_peer(m, r))->indices->count;
+    for (int r = 0; r < g->n; r++) {
+        list.dims[0] += g->t[r]->indices->count;
     }
     shape.dims[0] = list.dims[0];
     *indices = lsi_context_tensor(c, LS_I64, &list);
@@ -49,39 +49,89 @@ static bool join_rows(ls_context *c, const ls_variable *v, const lsi_meeting *m,
     }
     to = (*indices)->data;
     at = (*updates)->data;
-    for (int r = 0; r < m->n; r++) {
-        const struct rows *theirs = lsi_meeting_peer(m, r);
-        const size_t bytes = (size_t)theirs->updates->count * ls_dtype_size(v->dtype);
+    for (int r = 0; r < g->n; r++) {
+        const ls_tensor *theirs = g->t[r];
+        const size_t bytes = ls_tensor_bytes(theirs->values);
 
         for (int64_t i = 0; i < theirs->indices->count; i++) {
             *to++ = lsi_index_at(theirs->indices, i);
         }
         if (bytes > 0) {
-            memcpy(at, theirs->updates->data, bytes);
+            memcpy(at, theirs->values->data, bytes);
             at += bytes;
         }
     }
     return true;
 }
 
-/* The rows of all replicas or those of replica 0, depending on the aggregation. */
+/* Checks that other workers change rows of a variable of the same shape and dtype. */
+static bool rows_fit(ls_context *c, const ls_variable *v, const lsi_gathering *g)
+{
+    for (int r = 0; r < g->n; r++) {
+        const ls_shape shape = ls_tensor_shape(g->t[r]);
+
+        if (g->t[r]->values == NULL || g->t[r]->dtype != (uint8_t)v->dtype ||
+            !ls_shape_equal(&shape, &v->shape)) {
+            (void)ls_context_fail(c, LS_INVALID_ARGUMENT,
+                                  "scatter: '%s': replica %d changes rows of another "
+                                  "variable, %s; every replica must make the same calls "
+                                  "in the same order",
+                                  v->name, r, lsi_text_of(g->t[r]).s);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The rows as one sparse tensor, whatever the shape of the indices. */
+static ls_tensor *as_slices(ls_context *c, const ls_variable *v, ls_tensor *indices,
+                            ls_tensor *updates)
+{
+    ls_shape rows = v->shape;
+
+    rows.dims[0] = indices->count;
+    updates = (ls_reshape)(c, updates, rows);
+    indices = (ls_reshape)(c, indices, LS_SHAPE(indices->count));
+    return lsi_failed(c) ? NULL : lsi_context_sparse(c, &v->shape, updates, indices);
+}
+
+/* The rows of all replicas; the mean divides by their number. */
+static bool gather_rows(ls_context *c, const ls_variable *v, ls_tensor **indices,
+                        ls_tensor **updates)
+{
+    ls_tensor *mine = as_slices(c, v, *indices, *updates);
+    lsi_gathering g;
+    bool ok;
+
+    if (mine == NULL) {
+        return false;
+    }
+    ok = lsi_gathering_open(c, "scatter", (uint64_t)v->aggregation, mine, &g) &&
+         rows_fit(c, v, &g) && join_rows(c, v, &g, indices, updates);
+    lsi_gathering_close(&g);
+    if (ok && v->aggregation == LS_AGGREGATE_MEAN) {
+        *updates = (ls_div)(c, *updates, lsi_scalar(c, v->dtype, g.n));
+    }
+    return ok && !lsi_failed(c);
+}
+
+/* The rows of all replicas or those of local replica 0, depending on the aggregation. */
 static bool combine_rows(ls_context *c, const ls_variable *v, const lsi_meeting *m,
                          ls_tensor **indices, ls_tensor **updates)
 {
     const struct rows *first = lsi_meeting_peer(m, 0);
+    const uint16_t recording = c->recording;
+    bool ok;
 
     if (v->aggregation == LS_AGGREGATE_ONLY_FIRST_REPLICA) {
         *indices = first->indices;
         *updates = first->updates;
         return true;
     }
-    if (!join_rows(c, v, m, indices, updates)) {
-        return false;
-    }
-    if (v->aggregation == LS_AGGREGATE_MEAN) {
-        *updates = (ls_div)(c, *updates, lsi_scalar(c, v->dtype, m->n));
-    }
-    return !lsi_failed(c);
+    c->recording = 0;
+    ok = gather_rows(c, v, indices, updates);
+    c->recording = recording;
+    return ok;
 }
 
 bool lsi_scatter_gather_rows(ls_context *c, const ls_variable *v, ls_scatter_op op,

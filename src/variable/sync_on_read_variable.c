@@ -22,7 +22,26 @@ static bool can_combine(ls_context *c, const ls_variable *v)
     return false;
 }
 
-/* The sum or mean of the components, in the order of the tree. */
+/* Adds the components of all workers; from[] are those of this one. */
+static bool combine_workers(ls_context *c, ls_variable *v, const void *const *from,
+                            ls_tensor *out)
+{
+    const lsi_workers_sum sum = {.call = {"read", 0, NULL, {c->file, c->line}},
+                                 .op = v->aggregation == LS_AGGREGATE_MEAN ? LS_MEAN
+                                                                           : LS_SUM,
+                                 .dtype = v->dtype,
+                                 .ids = v->components};
+    const lsi_workers_value value = {from, out->data, (size_t)v->count};
+    ls_error e = LS_ERROR_INIT;
+
+    if (lsi_workers_sum_values(v->strategy, &sum, &value, 1, v->device, LS_OK, NULL,
+                               &e) != LS_OK) {
+        (void)lsi_context_error(c, &e);
+    }
+    return !lsi_failed(c);
+}
+
+/* The sum or mean of the components of all workers, in the order of the tree. */
 static ls_tensor *combine_components(ls_context *c, ls_variable *v)
 {
     enum { FEW = 16 };
@@ -42,7 +61,9 @@ static ls_tensor *combine_components(ls_context *c, ls_variable *v)
     for (int i = 0; i < n; i++) {
         from[i] = v->component[i]->buffer->data;
     }
-    if (out != NULL && v->count > 0) {
+    if (out != NULL && lsi_workers(v->strategy) > 1) {
+        out = combine_workers(c, v, from, out) ? out : NULL;
+    } else if (out != NULL && v->count > 0) {
         lsi_reduce_tree(v->aggregation == LS_AGGREGATE_MEAN ? LS_MEAN : LS_SUM, from, n,
                         out->data, (size_t)v->count, v->dtype);
     }
@@ -112,13 +133,17 @@ static ls_tensor *read_on_read(ls_context *c, ls_variable *v, bool operand)
 
 /* ---- writing ---- */
 
-/* x / N, truncated for integers: the part of a sum that each component gets. */
+/*
+ * x / N, truncated for integers: the part of a sum that each component gets, N being all
+ * replicas of the sync group.
+ */
 static ls_tensor *share_of(ls_context *c, const ls_variable *v, ls_tensor *t)
 {
     const uint16_t recording = c->recording;
 
     c->recording = 0;
-    t = (ls_cast)(c, (ls_div)(c, t, lsi_scalar(c, v->dtype, v->components)), v->dtype);
+    t = (ls_cast)(c, (ls_div)(c, t, lsi_scalar(c, v->dtype, v->strategy->replicas)),
+                  v->dtype);
     c->recording = recording;
     return t;
 }

@@ -128,6 +128,14 @@ ls_status lsi_variable_create_on(const lsi_variable_ops *ops, ls_strategy *s,
                                  const ls_variable_options *opts, ls_variable **out,
                                  ls_error *err);
 
+/*
+ * The value that a variable begins with on every worker of `s`, of which there are
+ * several: that of the chief. All workers must create the same variable; a difference is
+ * a failure on all of them. The caller releases *out.
+ */
+ls_status lsi_chief_value(ls_strategy *s, const ls_variable_options *opts,
+                          const ls_tensor *value, ls_tensor **out, ls_error *err);
+
 /* One component on the device of each component of `like`; its strategy is the same. */
 ls_status lsi_variable_distributed_like(const lsi_variable_ops *ops,
                                         const ls_variable *like, const ls_tensor *value,

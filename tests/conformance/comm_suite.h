@@ -40,6 +40,8 @@ void lst_comm_reductions(const lst_comm_factory *f);
 void lst_comm_data_movement(const lst_comm_factory *f);
 void lst_comm_nonblocking(const lst_comm_factory *f);
 void lst_comm_faults(const lst_comm_factory *f);
+void lst_comm_declining(const lst_comm_factory *f);
+void lst_comm_ids(const lst_comm_factory *f);
 
 /* Late ranks are named in the log, once. Takes two seconds; needs at least two ranks. */
 void lst_comm_lateness(const lst_comm_factory *f);

@@ -75,6 +75,19 @@ LST_TEST(threads_fail_together_and_say_why)
     lst_comm_faults(&local);
 }
 
+LST_TEST(ranks_that_decline_fail_all_and_break_nothing)
+{
+    lst_comm_declining(&self);
+    lst_comm_declining(&local);
+    lst_comm_declining(&sleepy);
+}
+
+LST_TEST(sums_over_ids_have_the_bits_of_one_tree)
+{
+    lst_comm_ids(&self);
+    lst_comm_ids(&local);
+}
+
 LST_TEST(threads_name_who_is_late_once)
 {
     lst_comm_lateness(&local);
@@ -194,5 +207,7 @@ LST_MAIN(LST_CASE(self_reduces_as_the_reference), LST_CASE(self_moves_what_it_is
          LST_CASE(threads_move_what_they_are_given),
          LST_CASE(threads_end_started_works_in_any_order),
          LST_CASE(threads_fail_together_and_say_why),
+         LST_CASE(ranks_that_decline_fail_all_and_break_nothing),
+         LST_CASE(sums_over_ids_have_the_bits_of_one_tree),
          LST_CASE(threads_name_who_is_late_once), LST_CASE(threads_that_sleep_are_woken),
          LST_CASE(any_allocation_may_fail))
