@@ -322,7 +322,7 @@ LST_TEST(workers_agree_on_what_they_distribute)
     in_same(ws[1].text.text, "INVALID_ARGUMENT by -1 ", LST_HERE);
     in_run(2, 1, only_distribute, &functions[1], ws); // one fails
     in_same(ws[0].text.text, "INVALID_ARGUMENT by 1 ", LST_HERE);
-    in_same(ws[1].text.text, "INVALID_ARGUMENT by -1 ", LST_HERE);
+    in_same(ws[1].text.text, "INVALID_ARGUMENT by 1 ", LST_HERE);
     in_run(2, 1, only_distribute, &functions[2], ws); // one is infinite, the other ends
     in_same(ws[0].text.text, "OK by -1 [0 1] | [2 3] | [] | [] | ...", LST_HERE);
     in_same(ws[1].text.text, "OK by -1 [0 1] | [2 3] | [0 1] | [2 3] | ...", LST_HERE);
@@ -372,6 +372,66 @@ LST_TEST(a_worker_that_distributes_alone_gets_the_names_of_missing_ones)
     ls_comm_release(comm[1]);
 }
 
+/* True on all workers if the call that gave `st` gave the same on every one. */
+static bool all_agree(const in_worker *me, ls_status st)
+{
+    const int64_t mine = st;
+    int64_t all[IN_WORKERS] = {0};
+    bool same = true;
+
+    LST_OK(ls_comm_all_gather(me->comm, &mine, 1, LS_I64, NULL, all, NULL));
+    for (int w = 0; w < me->workers; w++) {
+        same = same && all[w] == mine;
+    }
+    return same;
+}
+
+/* Before a call: its n-th allocation fails on one of the workers. After it: none does. */
+static int64_t fail_allocation(const in_worker *me, int64_t n)
+{
+    int64_t counted = 0;
+
+    LST_OK(ls_comm_barrier(me->comm, NULL, NULL));
+    if (me->worker == 0) {
+        counted = lsi_alloc_fail_at(n);
+    }
+    LST_OK(ls_comm_broadcast(me->comm, 0, &counted, 1, LS_I64, NULL, NULL));
+    return counted;
+}
+
+static void distribute_without_memory(in_worker *me)
+{
+    ls_dataset *d = unseeded();
+    ls_dist_dataset *dd = NULL;
+    int64_t failures = 0;
+
+    for (int64_t n = 1;; n++) {
+        ls_error err = LS_ERROR_INIT;
+
+        (void)fail_allocation(me, n);
+        const ls_status st = ls_strategy_distribute(me->s, d, &me->opts, &dd, &err);
+        const int64_t counted = fail_allocation(me, 0);
+
+        LST_CHECK(all_agree(me, st));
+        LST_CHECK(st == LS_OK || (st == LS_RESOURCE_EXHAUSTED && err.rank >= 0));
+        failures += st != LS_OK;
+        ls_dist_dataset_release(dd);
+        dd = NULL;
+        if (st == LS_OK && counted < n) {
+            break;
+        }
+    }
+    LST_CHECK(failures > 20);
+    ls_dataset_release(d);
+}
+
+LST_TEST(without_memory_on_one_worker_all_fail_and_go_on)
+{
+    static in_worker ws[IN_WORKERS];
+
+    in_run(2, 2, distribute_without_memory, NULL, ws);
+}
+
 static ls_dataset *eight(const ls_input_context *ic, void *user)
 {
     (void)ic;
@@ -389,14 +449,15 @@ static void distribute_with_other_options(in_worker *me)
     ls_status st;
 
     me->opts.replication = refused ? LS_PER_REPLICA_INPUT : LS_PER_WORKER;
+    ls_comm_at("user.c", 1 + me->worker);
     st = from_function ? ls_strategy_distribute_from_function(me->s, eight, NULL,
                                                               &me->opts, &dd, &err)
                        : ls_strategy_distribute(me->s, d, &me->opts, &dd, &err);
     LST_FAILS(st, LS_UNIMPLEMENTED, err,
-              !refused        ? "worker 1 could not distribute"
-              : from_function ? "MultiWorkerMirroredStrategy"
-                              : "LS_PER_REPLICA_INPUT");
-    LST_CHECK(err.rank == (refused ? -1 : 1) && dd == NULL);
+              from_function ? "MultiWorkerMirroredStrategy" : "LS_PER_REPLICA_INPUT");
+    LST_CHECK(err.kind == LS_KIND_RUNTIME && err.rank == 1 && dd == NULL);
+    // The same call fails on both, with the line of the one that failed.
+    LST_CHECK(strcmp(err.file, "user.c") == 0 && err.line == 2);
 
     // The workers go on: nothing is broken.
     me->opts.replication = LS_PER_WORKER;
@@ -424,4 +485,5 @@ LST_MAIN(LST_CASE(d34_d35_replica_r_of_worker_w_gets_piece_w_plus_w_times_r),
          LST_CASE(workers_agree_on_what_they_distribute),
          LST_CASE(the_arguments_are_checked),
          LST_CASE(a_worker_that_distributes_alone_gets_the_names_of_missing_ones),
-         LST_CASE(a_dataset_that_one_worker_may_not_distribute_fails_on_all))
+         LST_CASE(a_dataset_that_one_worker_may_not_distribute_fails_on_all),
+         LST_CASE(without_memory_on_one_worker_all_fail_and_go_on))

@@ -155,54 +155,57 @@ static ls_status build_pipeline(ls_dist_dataset *dd, ls_dataset *d, ls_error *er
     return st;
 }
 
+/* What ls_strategy_distribute() does on this worker, up to the agreement of all. */
 static ls_status distribute_input(ls_dist_dataset *dd, ls_dataset *d, ls_error *err)
 {
     ls_dataset *own = NULL;
     ls_status st = ls_dataset_status(d, err);
 
-    if (st == LS_OK && dd->strategy->ops->is_default) {
+    if (st != LS_OK) {
+        return st;
+    }
+    dd->pipelines = lsi_alloc(1, sizeof(ls_dataset *));
+    if (dd->pipelines == NULL) {
+        return lsi_fail_memory(err, "distribute", sizeof(ls_dataset *));
+    }
+    dd->npipelines = 1;
+    if (dd->strategy->ops->is_default) {
         dd->pipelines[0] = ls_dataset_retain(d);
         return lsi_dist_describe(dd, d, d->spec, err);
     }
-    if (st == LS_OK) {
-        st = lsi_graph_made(lsi_dataset_clone(d), &own, err);
-    }
+    st = lsi_graph_made(lsi_dataset_clone(d), &own, err);
     if (st == LS_OK) {
         st = build_pipeline(dd, own, err);
         dd->original = lsi_spec_is_open(d->spec) ? ls_dataset_retain(d) : NULL;
     }
     ls_dataset_release(own);
-    return lsi_dist_agree(dd, st, true, err);
+    return st;
 }
 
 ls_status(ls_strategy_distribute)(ls_strategy *s, ls_dataset *d,
                                   const ls_distribute_options *opts,
                                   ls_dist_dataset **out, ls_error *err)
 {
-    const lsi_comm_site place = lsi_comm_take_site();
+    const lsi_comm_site site = lsi_comm_take_site();
     ls_dist_dataset *dd = NULL;
+    ls_error why = LS_ERROR_INIT;
     ls_status st;
 
     if (s == NULL || out == NULL) {
         return refuse_call("distribute", "an argument is NULL", err);
     }
-    st = lsi_dist_create("distribute", s, opts, &dd, err);
-    if (st != LS_OK) {
-        return st;
-    }
-    dd->place = place;
-    dd->pipelines = lsi_alloc(1, sizeof(ls_dataset *));
-    dd->npipelines = dd->pipelines != NULL ? 1 : 0;
-    if (opts != NULL && opts->replication != LS_PER_WORKER && !s->ops->is_default) {
-        st = lsi_fail_kind(err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
+    st = lsi_dist_create("distribute", s, opts, &dd, &why);
+    if (st == LS_OK && opts != NULL && opts->replication != LS_PER_WORKER &&
+        !s->ops->is_default) {
+        st = lsi_fail_kind(&why, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
                            "distribute: batches are cut by the worker; an input per "
                            "replica (LS_PER_REPLICA_INPUT) takes "
                            "ls_strategy_distribute_from_function()");
-    } else if (dd->pipelines == NULL) {
-        st = lsi_fail_memory(err, "distribute", sizeof(ls_dataset *));
     }
-    // A failure here is reported to the workers that wait in agreement, too.
-    st = st == LS_OK ? distribute_input(dd, d, err) : lsi_dist_agree(dd, st, false, err);
+    if (st == LS_OK) {
+        st = distribute_input(dd, d, &why);
+    }
+    st = lsi_dist_agree(s, dd, true, site, st, &why, err);
     if (st != LS_OK) {
         ls_dist_dataset_release(dd);
         return st;

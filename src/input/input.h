@@ -118,7 +118,6 @@ ls_status lsi_feed_restore(lsi_feed *f, lsi_state_reader *r, ls_error *err);
 struct ls_dist_dataset {
     atomic_int refs;
     ls_strategy *strategy; /* retained; it holds the communicator of the workers */
-    lsi_comm_site place;   /* the site of the call that distributes it */
     int workers, worker;   /* of the strategy */
     int local;             /* replicas of this worker */
     int total;             /* replicas in the sync group */
@@ -152,11 +151,12 @@ ls_status lsi_dist_describe(ls_dist_dataset *dd, const ls_dataset *original,
                             const ls_spec *spec, ls_error *err);
 
 /*
- * Exchanges the status (`st`, `err`) of this worker with the others: a failure of one
- * fails all. Returns `st` if there are no others. `shared`: the random operators of all
- * workers use the same seeds.
+ * The end of a call that distributes: exchanges its outcome on this worker (`st`, `why`;
+ * `dd` may be NULL after a failure) with those on the others. A failure of one fails all
+ * with the same error. `shared`: the random operators of all workers use the same seeds.
  */
-ls_status lsi_dist_agree(ls_dist_dataset *dd, ls_status st, bool shared, ls_error *err);
+ls_status lsi_dist_agree(ls_strategy *s, ls_dist_dataset *dd, bool shared,
+                         lsi_comm_site site, ls_status st, ls_error *why, ls_error *err);
 
 /* ---- distributed iterators (dist_iterator.c) ---- */
 
