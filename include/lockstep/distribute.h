@@ -24,9 +24,9 @@
  *     workers count the parts of the step. They do not wait if the datasets of all workers
  *     are infinite, nor with the iterators of compat.v1.
  *
- * If such a call fails on one worker, it fails on all of them. On the others err->rank is
- * that worker; the message of the cause is on the worker itself. All may go on: the next
- * call repeats the step that failed, and nothing is lost. Workers that are missing after
+ * If such a call fails on one worker, it fails on all of them with the error of that
+ * worker, whose number is err->rank. All may go on: the next call repeats the step that
+ * failed, with the parts that the workers have. Workers that are missing after
  * 2 s are named in the log (ls_log_set), and the call fails when the timeout of the
  * workers' communicator has passed. Workers that are threads of one process need a thread
  * each. The other functions below do not wait.

@@ -152,6 +152,13 @@ static ls_dataset *d44(void)
     return ls_dataset_batch(in_map(in_range(10), square, NULL, LS_F32, 0, NULL), 4);
 }
 
+static ls_value *sum_of_rows(ls_context *c, ls_value *x, void *user)
+{
+    (void)user;
+    return ls_value_of(c, ls_sum(c, ls_value_as_tensor(x), NULL, 0, false));
+}
+
+/* Every step is run and reduced: input and sums share the workers' communicator. */
 static void add_up(in_worker *me)
 {
     ls_dist_dataset *dd = NULL;
@@ -164,15 +171,16 @@ static void add_up(in_worker *me)
     LST_OK(ls_strategy_distribute(me->s, d, &me->opts, &dd, &err));
     LST_OK(ls_dist_iterate(dd, &it, &err));
     while (ls_dist_iterator_next(it, &v, &err) == LS_OK) {
-        const ls_tensor *t = ls_value_as_tensor(ls_value_child(v, 0));
+        ls_value *sums = NULL, *total = NULL;
 
-        for (int64_t i = 0; i < ls_tensor_count(t); i++) {
-            sum += ((const float *)ls_tensor_data(t))[i];
-        }
+        LST_OK(ls_strategy_run(me->s, sum_of_rows, v, NULL, &sums, &err));
+        LST_OK(ls_strategy_reduce(me->s, LS_SUM, sums, LS_NO_AXIS, &total, &err));
+        sum += *(const float *)ls_tensor_data(ls_value_as_tensor(total));
+        ls_value_release(total);
+        ls_value_release(sums);
         ls_value_release(v);
         v = NULL;
     }
-    LST_OK(ls_comm_all_reduce(me->comm, LS_SUM, &sum, 1, LS_F32, NULL, &err));
     in_put(&me->text, "%g", (double)sum);
     ls_dist_iterator_release(it);
     ls_dist_dataset_release(dd);
@@ -183,9 +191,13 @@ LST_TEST(d44_every_row_is_somewhere_once)
 {
     static in_worker ws[IN_WORKERS];
 
-    in_run(2, 1, add_up, NULL, ws);
-    in_same(ws[0].text.text, "285", LST_HERE);
-    in_same(ws[1].text.text, "285", LST_HERE);
+    for (int replicas = 1; replicas <= 2; replicas++) {
+        in_run(2, replicas, add_up, NULL, ws);
+        in_same(ws[0].text.text, "285", LST_HERE);
+        in_same(ws[1].text.text, "285", LST_HERE);
+    }
+    in_run(3, 1, add_up, NULL, ws);
+    in_same(ws[2].text.text, "285", LST_HERE);
 }
 
 static ls_value *fail_on_five(ls_context *c, ls_value *x, void *user)
@@ -227,8 +239,8 @@ static void step_over_failures(in_worker *me)
         if (st == LS_OK) {
             in_put_step(&me->text, v, me->replicas);
         } else {
-            in_put(&me->text, st == LS_OUT_OF_RANGE ? "end" : "%s by %d | ",
-                   ls_status_name(st), err.rank);
+            in_put(&me->text, st == LS_OUT_OF_RANGE ? "end" : "%s by %d: %s | ",
+                   ls_status_name(st), err.rank, err.message);
         }
         ls_value_release(v);
     } while (st != LS_OUT_OF_RANGE);
@@ -241,10 +253,10 @@ LST_TEST(a_failure_of_one_worker_fails_all_and_loses_nothing)
     static in_worker ws[IN_WORKERS];
 
     in_run(2, 2, step_over_failures, NULL, ws);
-    in_same(ws[0].text.text, "0,1 | 2,3 | INVALID_ARGUMENT by -1 | 4,6 | 7,0 | end",
+    in_same(ws[0].text.text, "0,1 | 2,3 | INVALID_ARGUMENT by 0: five | 4,6 | 7,0 | end",
             LST_HERE);
-    in_same(ws[1].text.text, "8,9 | 10,11 | INVALID_ARGUMENT by 0 | 12,13 | 14,15 | end",
-            LST_HERE);
+    in_same(ws[1].text.text,
+            "8,9 | 10,11 | INVALID_ARGUMENT by 0: five | 12,13 | 14,15 | end", LST_HERE);
 }
 
 static void ask_after_the_end(in_worker *me)
@@ -432,6 +444,56 @@ LST_TEST(without_memory_on_one_worker_all_fail_and_go_on)
     in_run(2, 2, distribute_without_memory, NULL, ws);
 }
 
+static ls_dataset *uneven_ends(const ls_input_context *ic, void *user)
+{
+    (void)user;
+    return in_range(ic->pipeline_id == 0 ? 3 : 6);
+}
+
+static void step_without_memory(in_worker *me)
+{
+    ls_dist_dataset *dd = NULL;
+    ls_dist_iterator *it = NULL;
+    int64_t failures = 0;
+    ls_status st = LS_OK;
+
+    me->opts.per_replica_buffer = -1; // no thread that allocates, too
+    LST_OK(ls_strategy_distribute_from_function(me->s, uneven_ends, NULL, &me->opts, &dd,
+                                                NULL));
+    LST_OK(ls_dist_iterate(dd, &it, NULL));
+    while (st != LS_OUT_OF_RANGE) {
+        st = LS_RESOURCE_EXHAUSTED;
+        for (int64_t n = 1; st == LS_RESOURCE_EXHAUSTED; n++) {
+            ls_error err = LS_ERROR_INIT;
+            ls_value *v = NULL;
+
+            (void)fail_allocation(me, n);
+            st = ls_dist_iterator_next(it, &v, &err);
+            (void)fail_allocation(me, 0);
+            LST_CHECK(all_agree(me, st));
+            LST_CHECK(st == LS_OK || st == LS_OUT_OF_RANGE ||
+                      (st == LS_RESOURCE_EXHAUSTED && err.rank >= 0));
+            failures += st == LS_RESOURCE_EXHAUSTED;
+            if (st == LS_OK) {
+                in_put_step(&me->text, v, me->replicas);
+            }
+            ls_value_release(v);
+        }
+    }
+    LST_CHECK(failures > 3);
+    ls_dist_iterator_release(it);
+    ls_dist_dataset_release(dd);
+}
+
+LST_TEST(a_step_without_memory_fails_on_all_and_is_repeated)
+{
+    static in_worker ws[IN_WORKERS];
+
+    in_run(2, 2, step_without_memory, NULL, ws);
+    in_same(ws[0].text.text, "0,1 | 2,0 | 0,0 | ", LST_HERE); // empty scalars are 0
+    in_same(ws[1].text.text, "0,1 | 2,3 | 4,5 | ", LST_HERE);
+}
+
 static ls_dataset *eight(const ls_input_context *ic, void *user)
 {
     (void)ic;
@@ -486,4 +548,5 @@ LST_MAIN(LST_CASE(d34_d35_replica_r_of_worker_w_gets_piece_w_plus_w_times_r),
          LST_CASE(the_arguments_are_checked),
          LST_CASE(a_worker_that_distributes_alone_gets_the_names_of_missing_ones),
          LST_CASE(a_dataset_that_one_worker_may_not_distribute_fails_on_all),
-         LST_CASE(without_memory_on_one_worker_all_fail_and_go_on))
+         LST_CASE(without_memory_on_one_worker_all_fail_and_go_on),
+         LST_CASE(a_step_without_memory_fails_on_all_and_is_repeated))

@@ -166,6 +166,7 @@ struct ls_dist_iterator {
     bool uninitialized;       /* compat.v1: before ls_dist_iterator_initialize() */
     ls_value **parts;         /* of the current step, one per replica */
     int have;                 /* parts taken so far; NULL among them: no data */
+    ls_value **whole;         /* of a step: parts, empty batches for missing; borrowed */
     ls_value **empty;         /* empty batches, created when needed */
     ls_spec *seen;            /* the spec of an element, if the dataset's is unknown */
     int64_t *facts;           /* what all workers sent, in one step */
