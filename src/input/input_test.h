@@ -2,15 +2,34 @@
  * Helpers for tests of distributed input. A case says how the dataset is built, how many
  * workers and replicas there are, and what each worker reads, as text: steps are
  * separated by " | ", the parts of replicas by ",", followed by "end" or the code of an
- * error. Workers are threads with a communicator.
+ * error. Workers are threads with a strategy over all of them.
  */
 #ifndef INPUT_TEST_H
 #define INPUT_TEST_H
 #define LS_NO_PLACES
 #include "input/input.h"
 #include "ls_test.h"
+#include "strategy/multi_worker.h"
 
 #include "lockstep/lockstep.h"
+
+/*
+ * The runtime and the strategy of the worker that is this rank of `comm`, with `replicas`
+ * devices; the caller releases both. Waits until all ranks have called it.
+ */
+static inline void lst_worker_open(ls_comm *comm, int replicas, ls_runtime **rt,
+                                   ls_strategy **s)
+{
+    ls_runtime_options ro = LS_RUNTIME_OPTIONS_INIT;
+    ls_strategy_options so = LS_STRATEGY_OPTIONS_INIT;
+    ls_error err = LS_ERROR_INIT;
+
+    ro.logical_cpus = replicas;
+    ro.threads = 1;
+    LST_OK(ls_runtime_create(&ro, rt, &err));
+    so.runtime = *rt;
+    LST_OK(lsi_multi_worker_create(comm, NULL, &so, s, &err));
+}
 
 #include <stdarg.h>
 
@@ -180,6 +199,8 @@ static inline void in_machine_end(in_machine *m)
 /* The argument of a worker's thread. */
 typedef struct in_worker {
     int workers, worker, replicas;
+    ls_comm *comm; /* NULL: this is the only worker */
+    ls_runtime *rt;
     ls_strategy *s;
     ls_distribute_options opts;
     const void *arg;
@@ -192,28 +213,42 @@ static inline void in_enter(void *arg)
 {
     in_worker *me = arg;
 
+    if (me->comm != NULL) {
+        lst_worker_open(me->comm, me->replicas, &me->rt, &me->s);
+    } else {
+        const in_machine m = in_machine_of(me->replicas);
+
+        me->rt = m.rt;
+        me->s = m.s;
+    }
     me->fn(me);
+    ls_strategy_release(me->s);
+    ls_runtime_release(me->rt);
 }
 
-/* Runs `fn` on every worker; ws[w].text is what each one wrote. */
+/*
+ * Runs `fn` on every worker, with MirroredStrategy if there is one worker only;
+ * ws[w].text is what each one wrote.
+ */
 static inline void in_run(int workers, int replicas, void (*fn)(in_worker *me),
                           const void *arg, in_worker *ws)
 {
     ls_comm *comms[IN_WORKERS] = {NULL};
-    in_machine machines[IN_WORKERS];
     ls_comm_local_options co = LS_COMM_LOCAL_OPTIONS_INIT;
     ls_error err = LS_ERROR_INIT;
 
     co.timeout_ms = 60000;
-    LST_OK(ls_comm_local(workers, &co, comms, &err));
+    if (workers > 1) {
+        LST_OK(ls_comm_local(workers, &co, comms, &err));
+    }
     for (int w = 0; w < workers; w++) {
-        machines[w] = in_machine_of(replicas);
-        ws[w] = (in_worker){
-            workers,  w,  replicas, machines[w].s, LS_DISTRIBUTE_OPTIONS_INIT, arg,
-            {{0}, 0}, fn, {0}};
-        ws[w].opts.workers = workers;
-        ws[w].opts.worker = w;
-        ws[w].opts.comm = comms[w];
+        ws[w] = (in_worker){.workers = workers,
+                            .worker = w,
+                            .replicas = replicas,
+                            .comm = comms[w],
+                            .opts = LS_DISTRIBUTE_OPTIONS_INIT,
+                            .arg = arg,
+                            .fn = fn};
         LST_OK(lsi_thread_start(&ws[w].thread, in_enter, &ws[w], &err, "worker-%d", w));
     }
     for (int w = 0; w < workers; w++) {
@@ -221,7 +256,6 @@ static inline void in_run(int workers, int replicas, void (*fn)(in_worker *me),
     }
     for (int w = 0; w < workers; w++) {
         ls_comm_release(comms[w]);
-        in_machine_end(&machines[w]);
     }
 }
 
