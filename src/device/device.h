@@ -23,7 +23,7 @@ struct lsi_pool; /* device/pool.h: buffers reused step after step */
 struct ls_device {
     ls_runtime *runtime; /* borrowed: devices live inside their runtime */
     int index;
-    char name[96]; /* canonical */
+    char name[128]; /* canonical */
     lsi_team *team;
     struct lsi_pool *pool;
     lsi_isa isa;
@@ -57,13 +57,39 @@ void lsi_device_pool_stats(ls_device *dev, uint64_t *system_allocs, size_t *byte
 /* The default runtime, made at first use; NULL: out of memory. Never released. */
 ls_runtime *lsi_runtime_default(void);
 
+/*
+ * What the library itself decides on a runtime; zero means "as for everyone". Borrowed
+ * for the call.
+ */
+typedef struct lsi_runtime_setup {
+    const char *job; /* of the task that the runtime is; NULL: "localhost" */
+    int task;        /* its index in the job */
+} lsi_runtime_setup;
+
+/*
+ * ls_runtime_create() with a setup (NULL: none). LS_INVALID_ARGUMENT, also: the job's
+ * name cannot be part of a device's name.
+ */
+ls_status lsi_runtime_create_with(const ls_runtime_options *opts,
+                                  const lsi_runtime_setup *setup, ls_runtime **out,
+                                  ls_error *err);
+
+/*
+ * Its task, "/job:worker/replica:0/task:1": how the names of its devices begin, and what
+ * is taken for the missing parts of other names.
+ */
+const char *lsi_runtime_task(const ls_runtime *rt);
+
 /* The seed of the random numbers of its contexts. */
 uint64_t lsi_runtime_seed(const ls_runtime *rt);
 
 /*
  * Parses any of TensorFlow's spellings into canonical form, missing parts from `dflt`
- * (canonical or NULL: localhost, replica 0, task 0, CPU:0). spec: canonicalize().
+ * (such a name, or NULL), then localhost, replica 0, task 0, CPU:0. spec: canonicalize().
  */
 ls_status lsi_device_canonical(const char *name, const char *dflt, char *out, size_t size,
                                ls_error *err);
+
+/* "/job:worker/replica:0/task:1". */
+ls_status lsi_task_name(const char *job, int task, char *out, size_t size, ls_error *err);
 #endif

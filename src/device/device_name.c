@@ -253,3 +253,29 @@ ls_status lsi_device_canonical(const char *name, const char *dflt, char *out, si
     }
     return LS_OK;
 }
+
+ls_status lsi_task_name(const char *job, int task, char *out, size_t size, ls_error *err)
+{
+    const struct piece p = {job, strlen(job)};
+    struct spec spec = {.job = ""};
+    ls_status st = take_job(job, p, &spec, err);
+    int len;
+
+    if (st == LS_OK && (task < 0 || spec.job[0] == '\0')) {
+        st = lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                           "task %d of job \"%.64s\": a task has a job and a number "
+                           "from 0 on",
+                           task, job);
+    }
+    if (st != LS_OK) {
+        return st;
+    }
+    len = snprintf(out, size, "/job:%s/replica:0/task:%d", spec.job, task);
+    if (len < 0 || (size_t)len >= size) {
+        st = lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                           "task %d of job \"%.64s\": its full name has %d characters, "
+                           "%zu are allowed; use a shorter name for the job",
+                           task, job, len, size > 0 ? size - 1 : 0);
+    }
+    return st;
+}

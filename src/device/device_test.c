@@ -6,6 +6,8 @@
 
 #include "ls_test.h"
 
+#include <limits.h>
+
 #define LOCAL "/job:localhost/replica:0/task:0/device:"
 
 static const struct {
@@ -392,6 +394,68 @@ LST_TEST(a_device_is_found_by_any_spelling_and_a_missing_one_names_those_there)
     ls_runtime_release(rt);
 }
 
+/* A runtime of two devices that is this task. */
+static ls_status create_task(const char *job, int task, ls_runtime **out, ls_error *err)
+{
+    const lsi_runtime_setup setup = {.job = job, .task = task};
+    ls_runtime_options opts = LS_RUNTIME_OPTIONS_INIT;
+
+    opts.logical_cpus = 2;
+    return lsi_runtime_create_with(&opts, &setup, out, err);
+}
+
+LST_TEST(the_devices_of_a_task_have_its_name_and_are_found_by_what_is_left_of_it)
+{
+    static const char name[] = "/job:worker/replica:0/task:1/device:CPU:1";
+    static const char *const same[] = {"CPU:1", "/task:1/cpu:1", "/job:worker/cpu:1",
+                                       "/job:worker/task:1/device:CPU:1", name};
+    static const char *const others[] = {"/job:worker/task:2/cpu:1",
+                                         "/job:worker/task:11/cpu:1",
+                                         "/job:localhost/cpu:1", "/job:ps/cpu:0"};
+    ls_error err = LS_ERROR_INIT;
+    ls_device *dev = NULL;
+    ls_runtime *rt = NULL;
+
+    LST_OK(create_task("worker", 1, &rt, &err));
+    LST_CHECK(strcmp(lsi_runtime_task(rt), "/job:worker/replica:0/task:1") == 0);
+    LST_CHECK(strcmp(ls_device_name(ls_runtime_device(rt, 1)), name) == 0);
+    for (size_t i = 0; i < LSI_COUNT_OF(same); i++) {
+        dev = NULL;
+        LST_OK(ls_runtime_find_device(rt, same[i], &dev, &err));
+        LST_CHECK(dev == ls_runtime_device(rt, 1));
+    }
+    for (size_t i = 0; i < LSI_COUNT_OF(others); i++) {
+        LST_FAILS(ls_runtime_find_device(rt, others[i], &dev, &err), LS_NOT_FOUND, err,
+                  "its own process only, here CPU:0, CPU:1 of "
+                  "/job:worker/replica:0/task:1");
+    }
+    LST_FAILS(ls_runtime_find_device(rt, "CPU:2", &dev, &err), LS_NOT_FOUND, err,
+              "this runtime has CPU:0, CPU:1 of /job:worker/replica:0/task:1; set");
+    ls_runtime_release(rt);
+}
+
+LST_TEST(a_task_that_cannot_be_named_is_refused)
+{
+    char longest[64] = "", longer[65] = "", small[20];
+    ls_error err = LS_ERROR_INIT;
+    ls_runtime *rt = NULL;
+
+    LST_FAILS(create_task("a/task:3", 0, &rt, &err), LS_INVALID_ARGUMENT, err, "letters");
+    LST_FAILS(create_task("", 0, &rt, &err), LS_INVALID_ARGUMENT, err, "missing");
+    LST_FAILS(create_task("*", 0, &rt, &err), LS_INVALID_ARGUMENT, err, "a job");
+    LST_FAILS(create_task("worker", -1, &rt, &err), LS_INVALID_ARGUMENT, err, "task -1");
+    memset(longest, 'j', sizeof longest - 1);
+    memset(longer, 'j', sizeof longer - 1);
+    LST_FAILS(create_task(longer, 0, &rt, &err), LS_INVALID_ARGUMENT, err, "63");
+    LST_FAILS(lsi_task_name("worker", 12, small, sizeof small, &err), LS_INVALID_ARGUMENT,
+              err, "29 characters, 19");
+    LST_CHECK(rt == NULL);
+    LST_OK(create_task(longest, INT_MAX, &rt, &err)); // its devices have whole names
+    LST_CHECK(strstr(ls_device_name(ls_runtime_device(rt, 1)),
+                     "/task:2147483647/device:CPU:1") != NULL);
+    ls_runtime_release(rt);
+}
+
 LST_TEST(memory_in_use_keeps_its_runtime_alive)
 {
     ls_error err = LS_ERROR_INIT;
@@ -485,6 +549,8 @@ LST_MAIN(
     LST_CASE(the_environment_is_used_where_no_option_says_otherwise),
     LST_CASE(a_wrong_environment_is_an_error_for_a_runtime_and_a_warning_for_the_default),
     LST_CASE(a_device_is_found_by_any_spelling_and_a_missing_one_names_those_there),
+    LST_CASE(the_devices_of_a_task_have_its_name_and_are_found_by_what_is_left_of_it),
+    LST_CASE(a_task_that_cannot_be_named_is_refused),
     LST_CASE(memory_in_use_keeps_its_runtime_alive),
     LST_CASE(the_statistics_of_a_device_are_those_of_its_pool),
     LST_CASE(instruction_sets_have_names_that_lead_back),

@@ -1,4 +1,4 @@
-/* Runtimes: creation of the logical devices, the default runtime, finding a device. */
+/* Runtimes: their task and logical devices, the default one, finding a device. */
 #include "device/device.h"
 #include "device/pool.h"
 #include "device/settings.h"
@@ -12,6 +12,7 @@ struct ls_runtime {
     int device_count;
     ls_device *devices;
     lsi_settings settings;
+    char task[96]; // "/job:localhost/replica:0/task:0"
 };
 
 /* The default runtime: created once under the lock, then read without it. */
@@ -86,8 +87,7 @@ static ls_status make_device(ls_runtime *rt, int i, const int *processors, int c
     dev->dnnl = s->dnnl;
     dev->cores = (int)(end - begin);
     dev->core = s->pin ? processors[begin] : -1;
-    (void)snprintf(dev->name, sizeof dev->name,
-                   "/job:localhost/replica:0/task:0/device:CPU:%d", i);
+    (void)snprintf(dev->name, sizeof dev->name, "%s/device:CPU:%d", rt->task, i);
     dev->pool = lsi_pool_create();
     if (dev->pool == NULL) {
         return lsi_fail_memory(err, "the pool of a device", sizeof *dev);
@@ -116,9 +116,11 @@ static void destroy_runtime(ls_runtime *rt)
     lsi_free(rt);
 }
 
-static ls_status create_runtime(const ls_runtime_options *opts, bool lenient,
+static ls_status create_runtime(const ls_runtime_options *opts,
+                                const lsi_runtime_setup *setup, bool lenient,
                                 ls_runtime **out, ls_error *err)
 {
+    static const lsi_runtime_setup usual = {.job = NULL};
     ls_runtime *rt = lsi_alloc(1, sizeof *rt);
     int *processors = NULL;
     int count = 0;
@@ -128,7 +130,14 @@ static ls_status create_runtime(const ls_runtime_options *opts, bool lenient,
         return lsi_fail_memory(err, "a runtime", sizeof *rt);
     }
     atomic_init(&rt->refs, 1);
-    st = lsi_settings_resolve(opts, lenient, &rt->settings, err);
+    if (setup == NULL) {
+        setup = &usual;
+    }
+    st = lsi_task_name(setup->job != NULL ? setup->job : "localhost", setup->task,
+                       rt->task, sizeof rt->task, err);
+    if (st == LS_OK) {
+        st = lsi_settings_resolve(opts, lenient, &rt->settings, err);
+    }
     if (st != LS_OK) {
         goto out;
     }
@@ -160,10 +169,17 @@ out:
 ls_status ls_runtime_create(const ls_runtime_options *opts, ls_runtime **out,
                             ls_error *err)
 {
+    return lsi_runtime_create_with(opts, NULL, out, err);
+}
+
+ls_status lsi_runtime_create_with(const ls_runtime_options *opts,
+                                  const lsi_runtime_setup *setup, ls_runtime **out,
+                                  ls_error *err)
+{
     if (out == NULL) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "runtime: out is NULL");
     }
-    return create_runtime(opts, false, out, err);
+    return create_runtime(opts, setup, false, out, err);
 }
 
 ls_runtime *ls_runtime_retain(ls_runtime *rt)
@@ -193,7 +209,7 @@ ls_runtime *lsi_runtime_default(void)
     if (rt == NULL) {
         ls_error err = LS_ERROR_INIT;
 
-        if (create_runtime(NULL, true, &rt, &err) == LS_OK) {
+        if (create_runtime(NULL, NULL, true, &rt, &err) == LS_OK) {
             atomic_store(&default_runtime, rt);
         } else {
             lsi_log(LS_LOG_ERROR, "no default runtime: %s", err.message);
@@ -237,10 +253,11 @@ static void list_devices(const ls_runtime *rt, char *out, size_t size)
 }
 
 /* The error for a device that does not exist, with the reason and the remedy. */
-static ls_status no_device(const char *wanted, const char *there, ls_error *err)
+static ls_status no_device(const char *wanted, const char *there, const char *task,
+                           ls_error *err)
 {
-    static const char local[] = "/job:localhost/replica:0/task:0";
-    const char *const type = strstr(wanted, "/device:") + sizeof "/device:" - 1;
+    const char *const device = strstr(wanted, "/device:");
+    const char *const type = device + sizeof "/device:" - 1;
 
     if (strncmp(type, "CPU:", 4) != 0) {
         return lsi_fail(err, LS_NOT_FOUND, -1,
@@ -248,16 +265,17 @@ static ls_status no_device(const char *wanted, const char *there, ls_error *err)
                         "not %.*s; there are %s",
                         wanted, (int)strcspn(type, ":"), type, there);
     }
-    if (strncmp(wanted, local, sizeof local - 1) != 0) {
+    if ((size_t)(device - wanted) != strlen(task) ||
+        strncmp(wanted, task, strlen(task)) != 0) {
         return lsi_fail(err, LS_NOT_FOUND, -1,
                         "there is no device %s: a runtime has the devices of its own "
                         "process only, here %s of %s",
-                        wanted, there, local);
+                        wanted, there, task);
     }
     return lsi_fail(err, LS_NOT_FOUND, -1,
                     "there is no device %s: this runtime has %s of %s; set LS_DEVICES or "
                     "the option logical_cpus for more",
-                    wanted, there, local);
+                    wanted, there, task);
 }
 
 ls_status ls_runtime_find_device(ls_runtime *rt, const char *name, ls_device **out,
@@ -274,7 +292,7 @@ ls_status ls_runtime_find_device(ls_runtime *rt, const char *name, ls_device **o
     if (out == NULL) {
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "find device: out is NULL");
     }
-    st = lsi_device_canonical(name, NULL, wanted, sizeof wanted, err);
+    st = lsi_device_canonical(name, rt->task, wanted, sizeof wanted, err);
     if (st != LS_OK) {
         return st;
     }
@@ -285,12 +303,17 @@ ls_status ls_runtime_find_device(ls_runtime *rt, const char *name, ls_device **o
         }
     }
     list_devices(rt, there, sizeof there);
-    return no_device(wanted, there, err);
+    return no_device(wanted, there, rt->task, err);
 }
 
 const char *ls_version(void)
 {
     return LS_VERSION;
+}
+
+const char *lsi_runtime_task(const ls_runtime *rt)
+{
+    return rt->task;
 }
 
 uint64_t lsi_runtime_seed(const ls_runtime *rt)

@@ -1,26 +1,10 @@
 /* Gradients: the journal walked backwards. */
-#include "grad/journal.h"
+#include "grad/walk.h"
 
-/*
- * Records of one step have up to LSI_MAX_OUTPUTS outputs; the gradient of output o of
- * record i, counted from the tape's first, is at grads[(i - begin) * LSI_MAX_OUTPUTS +
- * o].
- */
-static lsi_sum *slot(lsi_journal *j, const ls_tape *tape, uint64_t at)
+/* The sum that a gradient which flows to `at` is added to. */
+static lsi_sum *sum_of(const lsi_journal *j, const ls_tape *tape, uint64_t at)
 {
-    return &j->grads[((size_t)(at >> 8) - tape->begin) * LSI_MAX_OUTPUTS + (at & 255)];
-}
-
-/*
- * The slot that a gradient which flows to `at` is added to. All reads of a variable that
- * is asked for share the slot of the first, which their records name in `needs`: a weight
- * that is read a thousand times has one sum, not a thousand that wait for the end.
- */
-static lsi_sum *sum_of(lsi_journal *j, const ls_tape *tape, uint64_t at)
-{
-    const struct ls_op_node *n = lsi_node_at(j, (size_t)(at >> 8));
-
-    return slot(j, tape, n->op == NULL && n->needs != 0 ? n->needs - 1 : at);
+    return lsi_walk_slot(j, tape, lsi_walk_target(j, at));
 }
 
 static bool clear_grads(ls_context *c, lsi_journal *j, size_t nodes)
@@ -44,23 +28,13 @@ static bool clear_grads(ls_context *c, lsi_journal *j, size_t nodes)
     return true;
 }
 
-/* True if the record has a slot: this tape recorded or watches it. */
-static bool on_tape(const lsi_journal *j, const ls_tape *tape, uint64_t at, size_t end)
-{
-    const size_t node = (size_t)(at >> 8);
-
-    return at != LSI_NOWHERE && node >= tape->begin && node < end &&
-           (lsi_node_at(j, node)->tapes & tape->bit) != 0;
-}
-
-/* The record behind a watching record, if it is this tape's: gradients are passed to it.
- */
-static uint64_t oldest(const lsi_journal *j, const ls_tape *tape, uint64_t at, size_t end)
+uint64_t lsi_walk_oldest(const lsi_journal *j, const ls_tape *tape, uint64_t at,
+                         size_t end)
 {
     for (;;) {
         const struct ls_op_node *n = lsi_node_at(j, (size_t)(at >> 8));
 
-        if (n->op != NULL || n->nin == 0 || !on_tape(j, tape, n->from[0], end)) {
+        if (n->op != NULL || n->nin == 0 || !lsi_walk_meets(j, tape, n->from[0], end)) {
             return at;
         }
         at = n->from[0];
@@ -83,7 +57,7 @@ static void add_inputs(ls_context *c, lsi_journal *j, const ls_tape *tape,
         if (gin[i] == NULL) {
             continue;
         }
-        if (!on_tape(j, tape, n->from[i], end)) {
+        if (!lsi_walk_meets(j, tape, n->from[i], end)) {
             lsi_fresh_spend(gin[i]);
             continue;
         }
@@ -115,7 +89,7 @@ static void step_back(ls_context *c, lsi_journal *j, const ls_tape *tape, size_t
                       size_t end, ls_tensor **gin)
 {
     struct ls_op_node *n = lsi_node_at(j, index);
-    lsi_sum *sums = slot(j, tape, lsi_place((uint32_t)index, 0));
+    lsi_sum *sums = lsi_walk_slot(j, tape, lsi_place((uint32_t)index, 0));
     ls_tensor *gouts[LSI_MAX_OUTPUTS], *before;
     bool any = false, ours;
 
@@ -127,7 +101,7 @@ static void step_back(ls_context *c, lsi_journal *j, const ls_tape *tape, size_t
         return;
     }
     if (n->op == NULL) { // watched: goes on to the record that made the tensor, if any
-        if (n->nin > 0 && on_tape(j, tape, n->from[0], end)) {
+        if (n->nin > 0 && lsi_walk_meets(j, tape, n->from[0], end)) {
             lsi_sum_add(c, j, sum_of(j, tape, n->from[0]), gouts[0], false);
         }
         return;
@@ -135,7 +109,7 @@ static void step_back(ls_context *c, lsi_journal *j, const ls_tape *tape, size_t
     n->needs = 0;
     for (size_t i = 0; i < n->nin; i++) {
         gin[i] = NULL;
-        if (i < 64 && on_tape(j, tape, n->from[i], end)) {
+        if (i < 64 && lsi_walk_meets(j, tape, n->from[i], end)) {
             n->needs |= (uint64_t)1 << i;
         }
     }
@@ -187,7 +161,7 @@ static bool seed(ls_context *c, lsi_journal *j, const ls_tape *tape, size_t end,
                               lsi_text_of(target).s, lsi_text_of(given).s);
         return false;
     }
-    if (on_tape(j, tape, lsi_journal_place(j, target), end)) {
+    if (lsi_walk_meets(j, tape, lsi_journal_place(j, target), end)) {
         ls_tensor *g = given != NULL ? given : lsi_ones_like(c, target);
 
         if (g != NULL) {
@@ -197,9 +171,9 @@ static bool seed(ls_context *c, lsi_journal *j, const ls_tape *tape, size_t end,
     return !lsi_failed(c);
 }
 
-/* Walks back from the targets; afterwards the slots hold the gradients. */
-static bool walk_journal(ls_context *c, ls_tape *tape, ls_tensor *const *targets,
-                         ls_tensor *const *given, size_t ntargets, size_t *end_out)
+bool lsi_walk_journal(ls_context *c, ls_tape *tape, ls_tensor *const *targets,
+                      ls_tensor *const *given, size_t ntargets, lsi_finals *finals,
+                      size_t *end_out)
 {
     lsi_journal *j = lsi_journal_of(c);
     const size_t end = j->count;
@@ -231,85 +205,23 @@ static bool walk_journal(ls_context *c, ls_tape *tape, ls_tensor *const *targets
             return false;
         }
     }
+    if (finals != NULL && !lsi_finals_begin(c, tape, finals, targets, ntargets, end)) {
+        return false;
+    }
     for (size_t i = end; i > tape->begin && !lsi_failed(c); i--) {
         if ((lsi_node_at(j, i - 1)->tapes & tape->bit) != 0) {
             step_back(c, j, tape, i - 1, end, gin);
+            if (finals != NULL) {
+                c->file = file;
+                c->line = line;
+                lsi_finals_passed(c, tape, finals, i - 1);
+            }
         }
     }
     c->file = file;
     c->line = line;
     *end_out = end;
     return !lsi_failed(c);
-}
-
-/* Where each of `n` keys is asked for: a table, and the next of the same key. */
-struct askers {
-    uint32_t *table; /* 1 + the last that asked; 0: free */
-    uint32_t *next;  /* 1 + the one that asked before for the same key; 0: none */
-    size_t mask;
-};
-
-/* The slot of `key` in the table: its own, or a free one. */
-static size_t place_of(const struct askers *a, const void *const *keys, const void *key)
-{
-    size_t at = lsi_key_hash(key) & a->mask;
-
-    while (a->table[at] != 0 && keys[a->table[at] - 1] != key) {
-        at = (at + 1) & a->mask;
-    }
-    return at;
-}
-
-static bool list_askers(ls_context *c, lsi_journal *j, const void *const *keys, size_t n,
-                        struct askers *a)
-{
-    size_t room = 4;
-
-    while (room < 2 * n) {
-        room *= 2;
-    }
-    a->mask = room - 1;
-    a->table = lsi_journal_alloc(j, (room + n) * sizeof(uint32_t));
-    if (a->table == NULL) {
-        lsi_journal_no_memory(c);
-        return false;
-    }
-    a->next = a->table + room;
-    memset(a->table, 0, room * sizeof(uint32_t));
-    for (size_t i = 0; i < n; i++) {
-        const size_t at = place_of(a, keys, keys[i]);
-
-        a->next[i] = a->table[at];
-        a->table[at] = (uint32_t)(i + 1);
-    }
-    return true;
-}
-
-/*
- * Lets the reads of each key that is asked for share a slot, and the others have their
- * own. first[i]: 1 + the index of the slot of keys[i]; 0: it was not read.
- */
-static void share_reads(lsi_journal *j, const ls_tape *tape, const struct askers *a,
-                        const void *const *keys, uint64_t *first)
-{
-    for (size_t r = 0; r < j->nreads; r++) {
-        const uint64_t at = lsi_place(j->reads[r].node, 0);
-        uint32_t i;
-
-        lsi_node_at(j, j->reads[r].node)->needs = 0;
-        i = a == NULL ? 0 : a->table[place_of(a, keys, j->reads[r].key)];
-        if (i == 0 || !on_tape(j, tape, at, j->count) ||
-            oldest(j, tape, at, j->count) != at) {
-            continue; // not asked for, another tape's, or counted where first watched
-        }
-        if (first[i - 1] == 0) {
-            for (; i != 0; i = a->next[i - 1]) {
-                first[i - 1] = at + 1;
-            }
-        } else {
-            lsi_node_at(j, j->reads[r].node)->needs = first[i - 1];
-        }
-    }
 }
 
 void(ls_gradients)(ls_context *c, ls_tape *tape, ls_tensor *const *targets,
@@ -337,16 +249,18 @@ void(ls_gradients)(ls_context *c, ls_tape *tape, ls_tensor *const *targets,
             return;
         }
     }
-    share_reads(lsi_journal_of(c), tape, NULL, NULL, NULL);
-    if (!walk_journal(c, tape, targets, output_gradients, ntargets, &end)) {
+    j = lsi_journal_of(c);
+    lsi_forget_shared_reads(j);
+    if (!lsi_walk_journal(c, tape, targets, output_gradients, ntargets, NULL, &end)) {
         return;
     }
-    j = lsi_journal_of(c);
     for (size_t i = 0; i < nsources; i++) {
         const uint64_t at = lsi_journal_place(j, sources[i]);
 
-        if (on_tape(j, tape, at, end)) {
-            grads[i] = lsi_sum_value(c, j, slot(j, tape, oldest(j, tape, at, end)));
+        if (lsi_walk_meets(j, tape, at, end)) {
+            const uint64_t first = lsi_walk_oldest(j, tape, at, end);
+
+            grads[i] = lsi_sum_value(c, j, lsi_walk_slot(j, tape, first));
         }
     }
 }
@@ -358,35 +272,4 @@ ls_tensor *(ls_gradient)(ls_context *c, ls_tape *tape, ls_tensor *target,
 
     (ls_gradients)(c, tape, &target, NULL, 1, &source, 1, &grad);
     return grad;
-}
-
-void lsi_tape_key_gradients(ls_context *c, ls_tape *tape, ls_tensor *target,
-                            const void *const *keys, size_t n, ls_tensor **grads)
-{
-    lsi_journal *j;
-    struct askers a;
-    uint64_t *first = NULL;
-    size_t end;
-
-    for (size_t i = 0; i < n; i++) {
-        grads[i] = NULL;
-    }
-    if (!lsi_tape_usable(c, tape, "gradient")) {
-        return;
-    }
-    j = lsi_journal_of(c);
-    first = lsi_journal_alloc(j, n * sizeof *first);
-    if (first == NULL || !list_askers(c, j, keys, n, &a)) {
-        lsi_journal_no_memory(c);
-        return;
-    }
-    memset(first, 0, n * sizeof *first);
-    share_reads(j, tape, &a, keys, first);
-    if (!walk_journal(c, tape, &target, NULL, 1, &end)) {
-        return;
-    }
-    for (size_t i = 0; i < n && !lsi_failed(c); i++) {
-        grads[i] =
-            first[i] == 0 ? NULL : lsi_sum_value(c, j, slot(j, tape, first[i] - 1));
-    }
 }

@@ -94,22 +94,44 @@ void lsi_mutex_unlock(lsi_mutex *mutex)
     LSI_ASSERT(rc == 0);
 }
 
-void lsi_cond_init(lsi_cond *cond)
+static void init_cond(lsi_cond *cond, int shared)
 {
-#ifdef __APPLE__
-    const int rc = pthread_cond_init(&cond->raw, NULL); // waits take what is left instead
-#else
     pthread_condattr_t attr;
     int rc = pthread_condattr_init(&attr);
 
     LSI_ASSERT(rc == 0);
+#ifndef __APPLE__ // there waits take what is left instead
     rc = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    LSI_ASSERT(rc == 0);
+#endif
+    rc = pthread_condattr_setpshared(&attr, shared);
     LSI_ASSERT(rc == 0);
     rc = pthread_cond_init(&cond->raw, &attr);
     (void)pthread_condattr_destroy(&attr);
-#endif
     LSI_ASSERT(rc == 0);
 }
+
+void lsi_cond_init(lsi_cond *cond)
+{
+    init_cond(cond, PTHREAD_PROCESS_PRIVATE);
+}
+
+#ifndef __linux__
+/* What a word in shared memory sleeps with. */
+static void init_shared_lock(lsi_mutex *mutex, lsi_cond *cond)
+{
+    pthread_mutexattr_t attr;
+    int rc = pthread_mutexattr_init(&attr);
+
+    LSI_ASSERT(rc == 0);
+    rc = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    LSI_ASSERT(rc == 0);
+    rc = pthread_mutex_init(&mutex->raw, &attr);
+    (void)pthread_mutexattr_destroy(&attr);
+    LSI_ASSERT(rc == 0);
+    init_cond(cond, PTHREAD_PROCESS_SHARED);
+}
+#endif
 
 void lsi_cond_destroy(lsi_cond *cond)
 {
@@ -159,6 +181,10 @@ void lsi_once_run(lsi_once *once, void (*fn)(void))
     (void)pthread_once(&once->raw, fn);
 }
 
+#ifdef __linux__
+_Static_assert(sizeof(lsi_word) == 8, "a word has one layout in all processes");
+#endif
+
 void lsi_word_init(lsi_word *word, unsigned value)
 {
     atomic_init(&word->value, value);
@@ -166,6 +192,15 @@ void lsi_word_init(lsi_word *word, unsigned value)
 #ifndef __linux__
     lsi_mutex_init(&word->mutex);
     lsi_cond_init(&word->cond);
+#endif
+}
+
+void lsi_word_init_shared(lsi_word *word, unsigned value)
+{
+    atomic_init(&word->value, value);
+    atomic_init(&word->sleepers, LSI_WORD_SHARED);
+#ifndef __linux__
+    init_shared_lock(&word->mutex, &word->cond);
 #endif
 }
 
@@ -184,6 +219,14 @@ unsigned lsi_word_get(lsi_word *word)
     return atomic_load_explicit(&word->value, memory_order_acquire);
 }
 
+#ifdef __linux__
+/* The kernel finds the waiters of a private word faster, in this process only. */
+static int reach(unsigned sleepers)
+{
+    return (sleepers & LSI_WORD_SHARED) != 0 ? 0 : FUTEX_PRIVATE_FLAG;
+}
+#endif
+
 /*
  * The change of the value and the look at `sleepers` here, the change of `sleepers` and
  * the look at the value in lsi_word_sleep(), are all sequentially consistent: one of the
@@ -191,11 +234,14 @@ unsigned lsi_word_get(lsi_word *word)
  */
 static void wake(lsi_word *word)
 {
-    if (atomic_load(&word->sleepers) == 0) {
+    const unsigned sleepers = atomic_load(&word->sleepers);
+
+    if ((sleepers & ~LSI_WORD_SHARED) == 0) {
         return;
     }
 #ifdef __linux__
-    (void)syscall(SYS_futex, &word->value, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+    (void)syscall(SYS_futex, &word->value, FUTEX_WAKE | reach(sleepers), INT32_MAX, NULL,
+                  NULL, 0);
 #else
     lsi_mutex_lock(&word->mutex); // no thread is between its check and its sleep
     lsi_mutex_unlock(&word->mutex);
@@ -229,17 +275,19 @@ void lsi_word_drop(lsi_word *word)
 
 void lsi_word_sleep(lsi_word *word, unsigned seen, lsi_deadline deadline)
 {
-    (void)atomic_fetch_add(&word->sleepers, 1);
+    const unsigned sleepers = atomic_fetch_add(&word->sleepers, 1);
+
 #ifdef __linux__
     {
         const int64_t ns = lsi_deadline_left_ns(deadline);
         const struct timespec left = {.tv_sec = (time_t)(ns / NS_PER_S),
                                       .tv_nsec = (long)(ns % NS_PER_S)};
 
-        (void)syscall(SYS_futex, &word->value, FUTEX_WAIT_PRIVATE, seen,
+        (void)syscall(SYS_futex, &word->value, FUTEX_WAIT | reach(sleepers), seen,
                       deadline == LSI_DEADLINE_NEVER ? NULL : &left, NULL, 0);
     }
 #else
+    (void)sleepers;
     lsi_mutex_lock(&word->mutex);
     if (atomic_load(&word->value) == seen) {
         (void)lsi_cond_wait(&word->cond, &word->mutex, deadline);

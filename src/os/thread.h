@@ -62,16 +62,23 @@ void lsi_once_run(lsi_once *once, void (*fn)(void));
  * A number that threads wait on: a futex on Linux, a condition variable elsewhere. A
  * waiting thread spins for `spin_ns` first; a change costs a system call only if a thread
  * sleeps. Changes release, waits acquire.
+ *
+ * A word made by lsi_word_init_shared() may lie in memory that several processes map,
+ * at any address of each: threads of all of them wait on it and wake each other. One
+ * process initialises it. A process that is killed while it sleeps there only costs the
+ * others a system call per change.
  */
 typedef struct lsi_word {
     atomic_uint value;
-    atomic_uint sleepers;
+    atomic_uint sleepers; /* their number; LSI_WORD_SHARED is set if processes share it */
 #ifndef __linux__
     lsi_mutex mutex; /* guards going to sleep */
     lsi_cond cond;
 #endif
 } lsi_word;
+#define LSI_WORD_SHARED 0x80000000u
 void lsi_word_init(lsi_word *word, unsigned value);
+void lsi_word_init_shared(lsi_word *word, unsigned value);
 void lsi_word_destroy(lsi_word *word);
 unsigned lsi_word_get(lsi_word *word);
 void lsi_word_set(lsi_word *word, unsigned value); /* not by two threads at once */

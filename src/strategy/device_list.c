@@ -79,7 +79,8 @@ static ls_status parse_names(ls_runtime *rt, const char *names, ls_device **devi
 
     /* Parses all names before it finds devices: a mixture of tasks is reported first. */
     for (const char *at = names; st == LS_OK && (at = next_name(at, name)) != NULL;) {
-        st = lsi_device_canonical(name, NULL, canonical, sizeof canonical, err);
+        st = lsi_device_canonical(name, lsi_runtime_task(rt), canonical, sizeof canonical,
+                                  err);
         if (st == LS_OK && first[0] == '\0') {
             memcpy(first, canonical, sizeof first);
         } else if (st == LS_OK) {

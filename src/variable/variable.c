@@ -106,15 +106,22 @@ bool ls_strategy_created(const ls_strategy *s, const ls_variable *v)
 
 /* ---- tapes ---- */
 
-void(ls_variable_gradients)(ls_context *c, ls_tape *tape, ls_tensor *target,
-                            ls_variable *const *v, size_t n, ls_tensor **grads)
+void lsi_variable_gradients_with(ls_context *c, ls_tape *tape, ls_tensor *target,
+                                 ls_variable *const *v, size_t n, ls_tensor **grads,
+                                 lsi_gradient_final fn, void *user)
 {
     if (n > 0 && (v == NULL || grads == NULL)) {
         (void)ls_context_fail(c, LS_INVALID_ARGUMENT, "gradient: %s is NULL",
                               v == NULL ? "the list of variables" : "grads");
         return;
     }
-    lsi_tape_key_gradients(c, tape, target, (const void *const *)v, n, grads);
+    lsi_tape_key_gradients(c, tape, target, (const void *const *)v, n, grads, fn, user);
+}
+
+void(ls_variable_gradients)(ls_context *c, ls_tape *tape, ls_tensor *target,
+                            ls_variable *const *v, size_t n, ls_tensor **grads)
+{
+    lsi_variable_gradients_with(c, tape, target, v, n, grads, NULL, NULL);
 }
 
 void ls_tape_watch_variable(ls_context *c, ls_tape *tape, ls_variable *v)

@@ -189,6 +189,17 @@ ls_tensor *lsi_variable_gather_rows(ls_context *c, ls_variable *v, ls_tensor *in
 /* The component on the device of the device scope, else the first. */
 ls_variable *lsi_variable_nearest(ls_variable *v);
 
+/* ---- gradients (variable.c) ---- */
+
+/*
+ * ls_variable_gradients() that reports each gradient as soon as it is final, while the
+ * backward pass goes on: fn(user, i), see lsi_tape_key_gradients(). Which order that is
+ * depends on the program only, so replicas that run the same step report alike.
+ */
+void lsi_variable_gradients_with(ls_context *c, ls_tape *tape, ls_tensor *target,
+                                 ls_variable *const *v, size_t n, ls_tensor **grads,
+                                 lsi_gradient_final fn, void *user);
+
 /* ---- writing (assign.c, assign_replicas.c) ---- */
 
 extern const char *const lsi_assign_names[]; /* indexed by ls_assign_op */

@@ -155,6 +155,43 @@ LST_TEST(gradients_of_two_reads_add_up)
     teardown(f);
 }
 
+struct told {
+    ls_tensor *grads[3];
+    size_t order[3];
+    size_t count;
+};
+
+static void note_final(void *user, size_t i)
+{
+    struct told *t = user;
+
+    LST_CHECK((t->grads[i] != NULL) == (i != 2));
+    t->order[t->count++] = i;
+}
+
+LST_TEST(gradients_of_variables_are_told_of_when_they_are_final)
+{
+    struct fixture f = setup(1, (const float[]){3}), g = setup(1, (const float[]){2});
+    ls_variable *v[] = {f.v, g.v, NULL};
+    struct told told = {{NULL}, {0}, 0};
+    ls_error err = LS_ERROR_INIT;
+    ls_tape *tape = ls_tape_open(f.c, NULL);
+    ls_tensor *y = ls_square(f.c, ls_read(f.c, f.v));
+
+    y = ls_mul(f.c, y, ls_read(f.c, g.v));
+    LST_OK(ls_variable_create(ls_constant_f32(f.c, 1), NULL, &v[2], &err));
+    lsi_variable_gradients_with(f.c, tape, y, v, 3, told.grads, note_final, &told);
+    LST_CHECK(told.count == 3);
+    LST_CHECK(told.order[0] == 2 && told.order[1] == 1 && told.order[2] == 0);
+    LST_CHECK(at(told.grads[0], 0) == 12 && at(told.grads[1], 0) == 9);
+    lsi_variable_gradients_with(f.c, tape, y, NULL, 3, told.grads, note_final, &told);
+    LST_CHECK(told.count == 3);
+    LST_FAILS(ls_context_finish(f.c, &err), LS_INVALID_ARGUMENT, err, "variables");
+    ls_variable_release(v[2]);
+    teardown(g);
+    teardown(f);
+}
+
 LST_TEST(scattered_integers_wrap_around)
 {
     static const int32_t want[] = {INT32_MIN, INT32_MIN, INT32_MAX, 0, INT32_MIN};
@@ -379,6 +416,7 @@ LST_MAIN(LST_CASE(a_tensor_that_was_read_keeps_its_value),
          LST_CASE(a_scatter_outside_changes_nothing),
          LST_CASE(scattered_integers_wrap_around),
          LST_CASE(gradients_of_two_reads_add_up),
+         LST_CASE(gradients_of_variables_are_told_of_when_they_are_final),
          LST_CASE(rows_change_in_place_unless_the_value_is_held),
          LST_CASE(a_literal_is_taken_or_refused_as_tensorflow_does),
          LST_CASE(a_literal_integer_keeps_all_of_its_digits),
