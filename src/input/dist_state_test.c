@@ -41,6 +41,7 @@ static void save_and_restore(in_worker *me)
     ls_dist_iterator *it = open_case(me, c, c->ahead, &dd);
     in_drain(&taken, it, me->replicas, c->take);
     LST_OK(ls_dist_iterator_save(it, &state, &err));
+    rest = (in_text){{0}, 0};
     in_drain(&rest, it, me->replicas, IN_STEPS); // saving had no effect on it
     ls_dist_iterator_release(it);
     ls_dist_dataset_release(dd);

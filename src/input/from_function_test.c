@@ -164,16 +164,10 @@ static void ask_for_one_per_replica(in_worker *me)
 LST_TEST(d78_an_input_per_replica_is_not_for_several_workers)
 {
     static in_worker ws[IN_WORKERS];
-    in_worker alone = {.replicas = 2, .opts = LS_DISTRIBUTE_OPTIONS_INIT};
+    in_worker alone = {.opts = LS_DISTRIBUTE_OPTIONS_INIT, .fn = ask_for_one_per_replica};
 
     in_run(2, 2, ask_for_one_per_replica, NULL, ws);
-    // nor for a strategy of that kind that has one worker only
-    LST_OK(ls_comm_self(&alone.comm, NULL));
-    lst_worker_open(alone.comm, 2, &alone.rt, &alone.s);
-    ask_for_one_per_replica(&alone);
-    ls_strategy_release(alone.s);
-    ls_runtime_release(alone.rt);
-    ls_comm_release(alone.comm);
+    lst_workers_run(1, 2, in_enter, &alone); // nor for that strategy with one worker
 }
 
 /* Replica 0 has 3 batches, replica 1 has 2. */

@@ -8,28 +8,9 @@
 #define INPUT_TEST_H
 #define LS_NO_PLACES
 #include "input/input.h"
-#include "ls_test.h"
-#include "strategy/multi_worker.h"
+#include "ls_workers.h"
 
 #include "lockstep/lockstep.h"
-
-/*
- * The runtime and the strategy of the worker that is this rank of `comm`, with `replicas`
- * devices; the caller releases both. Waits until all ranks have called it.
- */
-static inline void lst_worker_open(ls_comm *comm, int replicas, ls_runtime **rt,
-                                   ls_strategy **s)
-{
-    ls_runtime_options ro = LS_RUNTIME_OPTIONS_INIT;
-    ls_strategy_options so = LS_STRATEGY_OPTIONS_INIT;
-    ls_error err = LS_ERROR_INIT;
-
-    ro.logical_cpus = replicas;
-    ro.threads = 1;
-    LST_OK(ls_runtime_create(&ro, rt, &err));
-    so.runtime = *rt;
-    LST_OK(lsi_multi_worker_create(comm, NULL, &so, s, &err));
-}
 
 #include <stdarg.h>
 
@@ -196,34 +177,26 @@ static inline void in_machine_end(in_machine *m)
     ls_runtime_release(m->rt);
 }
 
-/* The argument of a worker's thread. */
+/* What a worker's function gets, on its thread. */
 typedef struct in_worker {
     int workers, worker, replicas;
     ls_comm *comm; /* NULL: this is the only worker */
-    ls_runtime *rt;
     ls_strategy *s;
     ls_distribute_options opts;
     const void *arg;
     in_text text;
     void (*fn)(struct in_worker *me);
-    lsi_thread thread;
 } in_worker;
 
-static inline void in_enter(void *arg)
+static inline ls_status in_enter(const lst_worker *w, void *arg, ls_error *err)
 {
-    in_worker *me = arg;
+    in_worker *me = (in_worker *)arg + w->index;
 
-    if (me->comm != NULL) {
-        lst_worker_open(me->comm, me->replicas, &me->rt, &me->s);
-    } else {
-        const in_machine m = in_machine_of(me->replicas);
-
-        me->rt = m.rt;
-        me->s = m.s;
-    }
+    (void)err;
+    me->comm = w->comm;
+    me->s = w->strategy;
     me->fn(me);
-    ls_strategy_release(me->s);
-    ls_runtime_release(me->rt);
+    return LS_OK;
 }
 
 /*
@@ -233,29 +206,22 @@ static inline void in_enter(void *arg)
 static inline void in_run(int workers, int replicas, void (*fn)(in_worker *me),
                           const void *arg, in_worker *ws)
 {
-    ls_comm *comms[IN_WORKERS] = {NULL};
-    ls_comm_local_options co = LS_COMM_LOCAL_OPTIONS_INIT;
-    ls_error err = LS_ERROR_INIT;
-
-    co.timeout_ms = 60000;
-    if (workers > 1) {
-        LST_OK(ls_comm_local(workers, &co, comms, &err));
-    }
     for (int w = 0; w < workers; w++) {
         ws[w] = (in_worker){.workers = workers,
                             .worker = w,
                             .replicas = replicas,
-                            .comm = comms[w],
                             .opts = LS_DISTRIBUTE_OPTIONS_INIT,
                             .arg = arg,
                             .fn = fn};
-        LST_OK(lsi_thread_start(&ws[w].thread, in_enter, &ws[w], &err, "worker-%d", w));
     }
-    for (int w = 0; w < workers; w++) {
-        lsi_thread_join(&ws[w].thread);
-    }
-    for (int w = 0; w < workers; w++) {
-        ls_comm_release(comms[w]);
+    if (workers == 1) {
+        in_machine m = in_machine_of(replicas);
+
+        ws[0].s = m.s;
+        fn(&ws[0]);
+        in_machine_end(&m);
+    } else {
+        lst_workers_run(workers, replicas, in_enter, ws);
     }
 }
 

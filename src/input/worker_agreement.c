@@ -82,8 +82,13 @@ ls_status lsi_dist_agree(ls_strategy *s, ls_dist_dataset *dd, bool shared,
     if (st == LS_OK) {
         fill_facts(dd, mine);
         all = lsi_alloc((size_t)dd->workers, sizeof mine);
+        if (all == NULL) {
+            st = lsi_fail_memory(why, "distribute", (size_t)dd->workers * sizeof mine);
+        }
     }
-    // Without memory for the facts of all this worker declines, as after a failure.
+    if (st != LS_OK) {
+        return lsi_workers_decline(s, &call, why, err);
+    }
     st = lsi_workers_share(s, &call, mine, FACTS, all, st, why, err);
     if (st == LS_OK) {
         st = compare_specs(dd, all, err);
