@@ -239,4 +239,143 @@ LST_TEST(how_replicas_are_spread_over_workers_changes_no_bit)
     free(other);
 }
 
-LST_MAIN(LST_CASE(how_replicas_are_spread_over_workers_changes_no_bit))
+/* ---- failures ---- */
+
+/* One sum over all replicas; replica `bad` of the sync group (-1: none) fails before. */
+static ls_value *sums_unless_bad(ls_context *c, ls_value *args, void *user)
+{
+    const int *bad = user;
+
+    (void)args;
+    if (ls_replica_id(c) == *bad) {
+        return (ls_value *)(void *)ls_context_fail(c, LS_DATA_LOSS, "replica %d is bad",
+                                                   *bad);
+    }
+    return ls_value_of(c, (ls_all_reduce)(c, LS_SUM, (ls_constant_f32)(c, 1)));
+}
+
+static ls_status fails_in_a_run(const lst_worker *w, void *arg, ls_error *err)
+{
+    int bad = -1;
+
+    (void)arg;
+    LST_OK(ls_strategy_run(w->strategy, sums_unless_bad, NULL, &bad, NULL, err));
+    bad = w->workers * w->replicas - 1;
+    LST_FAILS(ls_strategy_run(w->strategy, sums_unless_bad, NULL, &bad, NULL, err),
+              LS_DATA_LOSS, *err, "is bad");
+    LST_CHECK(err->rank == bad);
+    bad = -1; // the group of the workers is broken, for good
+    LST_FAILS(ls_strategy_run(w->strategy, sums_unless_bad, NULL, &bad, NULL, err),
+              LS_DATA_LOSS, *err, "is bad");
+    return LS_OK;
+}
+
+LST_TEST(a_run_that_fails_on_one_worker_fails_on_all_and_breaks_their_group)
+{
+    lst_workers_run(2, 1, fails_in_a_run, NULL);
+    lst_workers_run(2, 2, fails_in_a_run, NULL);
+    lst_workers_run(3, 2, fails_in_a_run, NULL);
+}
+
+static ls_value *returns_row(ls_context *c, ls_value *args, void *user)
+{
+    const float row[2] = {1, 2};
+
+    (void)args;
+    (void)user;
+    return ls_value_of(c, (ls_constant)(c, LS_F32, LS_SHAPE(2), row));
+}
+
+static ls_status fails_outside(const lst_worker *w, void *arg, ls_error *err)
+{
+    ls_value *rows = NULL, *out = NULL;
+    const int last = w->workers - 1;
+
+    (void)arg;
+    LST_OK(ls_strategy_run(w->strategy, returns_row, NULL, NULL, &rows, err));
+    LST_FAILS(ls_strategy_reduce(w->strategy, LS_SUM, rows, w->index == last ? 7 : 0,
+                                 &out, err),
+              LS_INVALID_ARGUMENT, *err, "no axis 7");
+    LST_OK(ls_strategy_reduce(w->strategy, LS_SUM, rows, 0, &out, err));
+    LST_CHECK(lsi_element(ls_value_as_tensor(out), 0) == 3.0 * w->workers * w->replicas);
+    ls_value_release(out);
+    ls_value_release(rows);
+    return LS_OK;
+}
+
+LST_TEST(a_call_outside_of_replicas_that_fails_on_one_worker_fails_on_all)
+{
+    lst_workers_run(2, 1, fails_outside, NULL);
+    lst_workers_run(3, 2, fails_outside, NULL);
+}
+
+static ls_status create(const char *name, ls_shape shape, ls_variable **out,
+                        ls_error *err)
+{
+    ls_variable_options opts = LS_VARIABLE_OPTIONS_INIT;
+    ls_tensor *start = NULL;
+    ls_status st = ls_tensor_create(NULL, LS_F32, shape, NULL, &start, err);
+
+    opts.name = name;
+    if (st == LS_OK) {
+        st = ls_variable_create(start, &opts, out, err);
+    }
+    ls_tensor_release(start);
+    return st;
+}
+
+static ls_status creates_others(const lst_worker *w, void *arg, ls_error *err)
+{
+    const bool odd = w->index == 1;
+    ls_variable *v = NULL;
+
+    (void)arg;
+    LST_OK(ls_scope_enter(w->strategy, err));
+    LST_FAILS(create("w", odd ? LS_SHAPE(2) : LS_SHAPE(3), &v, err), LS_INVALID_ARGUMENT,
+              *err, "worker 1 creates a variable of another shape");
+    LST_FAILS(create(odd ? "a" : "b", LS_SHAPE(2), &v, err), LS_INVALID_ARGUMENT, *err,
+              "another name");
+    LST_OK(create("w", LS_SHAPE(2), &v, err));
+    ls_variable_release(v);
+    ls_scope_exit(w->strategy);
+    return LS_OK;
+}
+
+LST_TEST(workers_that_create_different_variables_all_fail)
+{
+    lst_workers_run(2, 1, creates_others, NULL);
+    lst_workers_run(3, 2, creates_others, NULL);
+}
+
+/* Each replica gives rows of another width: the gathering fails alike on all workers. */
+static ls_value *gathers_widths(ls_context *c, ls_value *args, void *user)
+{
+    const int64_t width = *(const bool *)user ? 1 + ls_replica_id(c) : 2;
+    const ls_shape shape = LS_SHAPE(1, width);
+
+    (void)args;
+    return ls_value_of(c, (ls_all_gather)(c, lsi_fill(c, LS_F32, &shape, 1), 0));
+}
+
+static ls_status gathers_unlike(const lst_worker *w, void *arg, ls_error *err)
+{
+    bool unlike = true;
+
+    (void)arg;
+    LST_FAILS(ls_strategy_run(w->strategy, gathers_widths, NULL, &unlike, NULL, err),
+              LS_INVALID_ARGUMENT, *err, "may differ along the axis only");
+    return LS_OK;
+}
+
+LST_TEST(tensors_of_other_workers_are_checked_as_those_of_local_peers)
+{
+    lst_workers_run(1, 4, gathers_unlike, NULL);
+    lst_workers_run(2, 2, gathers_unlike, NULL);
+    lst_workers_run(4, 1, gathers_unlike, NULL);
+}
+
+LST_MAIN(LST_CASE(how_replicas_are_spread_over_workers_changes_no_bit),
+         LST_CASE(a_run_that_fails_on_one_worker_fails_on_all_and_breaks_their_group),
+         LST_CASE(a_call_outside_of_replicas_that_fails_on_one_worker_fails_on_all),
+         LST_CASE(workers_that_create_different_variables_all_fail),
+         LST_CASE(tensors_of_other_workers_are_checked_as_those_of_local_peers))
