@@ -68,7 +68,7 @@ bool lsi_run_meet(ls_context *c, const char *what, uint64_t detail, void *mine,
     ls_status st;
 
     pause_replica(r);
-    st = lsi_comm_meet(r->local, what, detail, mine, all, &opts, site_of(c), &e);
+    st = lsi_local_meet(r->local, what, detail, mine, all, &opts, site_of(c), &e);
     if (st != LS_OK) {
         release_all(c, &e);
     }
