@@ -5,6 +5,7 @@
  */
 #include "collective/call.h"
 #include "device/topology.h"
+#include "os/thread.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -236,7 +237,7 @@ const char *ls_comm_choice(int ranks, size_t bytes, char *why, size_t size)
     return names[chosen];
 }
 
-ls_status lsi_call_prepare(const ls_comm *comm, lsi_call *call,
+ls_status lsi_call_prepare(lsi_call *call, int ranks, const lsi_comm_agreed *agreed,
                            const ls_comm_options *opts, ls_error *err)
 {
     const char *named =
@@ -252,7 +253,7 @@ ls_status lsi_call_prepare(const ls_comm *comm, lsi_call *call,
             lsi_call_name(call->kind), named);
     }
     call->subdivisions = opts->subdivisions;
-    call->inlined = lsi_inline_size(call, comm->size);
+    call->inlined = lsi_inline_size(call, ranks);
     if (lsi_call_has_ids(call)) { // one way to merge partial sums, whatever is named
         call->subdivisions = 0;
         call->algorithm = call->inlined <= LSI_INLINE_MOST ? LSI_ALGORITHM_INLINE
@@ -260,13 +261,13 @@ ls_status lsi_call_prepare(const ls_comm *comm, lsi_call *call,
         return LS_OK;
     }
     if (named != NULL && !moves) {
-        call->algorithm = comm->size > 1 ? algorithm : LSI_ALGORITHM_DIRECT;
+        call->algorithm = ranks > 1 ? algorithm : LSI_ALGORITHM_DIRECT;
         return LS_OK;
     }
     call->algorithm =
         call->inlined <= LSI_INLINE_MOST
             ? LSI_ALGORITHM_INLINE
-            : lsi_algorithm_choose(call->kind, call->inlined, comm->size, &comm->agreed);
+            : lsi_algorithm_choose(call->kind, call->inlined, ranks, agreed);
     return LS_OK;
 }
 

@@ -1,5 +1,5 @@
 /* The choice of an algorithm: from numbers that the ranks agreed on, and only those. */
-#include "collective/call.h"
+#include "collective/backend.h"
 #include "ls_test.h"
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
@@ -91,10 +91,10 @@ LST_TEST(a_call_is_prepared_from_what_the_communicator_agreed_on)
                      .count = 16 * MIB,
                      .peer = -1};
 
-    LST_OK(lsi_call_prepare(&comm, &call, &init, NULL));
+    LST_OK(lsi_call_prepare(&call, comm.size, &comm.agreed, &init, NULL));
     LST_CHECK(call.algorithm == LSI_ALGORITHM_DIRECT);
     comm.agreed.nodes = 2;
-    LST_OK(lsi_call_prepare(&comm, &call, &init, NULL));
+    LST_OK(lsi_call_prepare(&call, comm.size, &comm.agreed, &init, NULL));
     LST_CHECK(call.algorithm == LSI_ALGORITHM_HIERARCHICAL);
 }
 

@@ -1,4 +1,4 @@
-/* Calls: their names, their fingerprints, and the error when two do not agree. */
+/* Calls: their names, their headers, and the error when two do not agree. */
 #include "collective/call.h"
 
 #include "base/hash.h"
@@ -47,7 +47,6 @@ size_t lsi_call_bytes(const lsi_call *call, int ranks)
     case LSI_CALL_BARRIER:
         return 0;
     case LSI_CALL_MEET:
-        return sizeof(void *);
     case LSI_CALL_ALL_REDUCE:
     case LSI_CALL_REDUCE:
     case LSI_CALL_BROADCAST:
@@ -119,38 +118,88 @@ bool lsi_fingerprint_equal(const lsi_fingerprint *a, const lsi_fingerprint *b)
            a->count == b->count && a->detail == b->detail;
 }
 
-/* "SUM all_reduce of 10 float32 at train.c:40" */
-static void describe(const lsi_call *call, char *out, size_t size)
+int lsi_call_partials_of(const lsi_call *call, int r)
 {
+    return lsi_partials_count(r * call->ids, (r + 1) * call->ids);
+}
+
+int lsi_call_partials_most(const lsi_call *call, int ranks)
+{
+    int most = 1;
+
+    for (int r = 0; r < ranks; r++) {
+        most = LSI_MAX(most, lsi_call_partials_of(call, r));
+    }
+    return most;
+}
+
+lsi_reduction lsi_call_partials_reduction(const lsi_call *call, int ranks)
+{
+    return lsi_reduction_of(call->op, call->dtype, call->ids * ranks);
+}
+
+/* ---- calls that do not agree ---- */
+
+void lsi_call_describe(const lsi_call *call, lsi_call_report *report)
+{
+    ls_error site = LS_ERROR_INIT;
+
+    *report = (lsi_call_report){.kind = (uint16_t)call->kind,
+                                .op = (uint16_t)call->op,
+                                .dtype = (uint16_t)call->dtype,
+                                .algorithm = (uint16_t)call->algorithm,
+                                .peer = call->peer,
+                                .ids = call->ids,
+                                .subdivisions = call->subdivisions,
+                                .line = call->site.line,
+                                .count = call->count,
+                                .detail = call->detail};
+    _Static_assert(sizeof report->file == sizeof site.file, "both are the end of a path");
+    lsi_error_set_site(&site, call->site.file, 0);
+    memcpy(report->file, site.file, sizeof report->file);
+    if (call->tag != NULL) {
+        (void)snprintf(report->tag, sizeof report->tag, "%.60s", call->tag);
+    }
+}
+
+static bool has_op(const lsi_call_report *c)
+{
+    return c->kind == LSI_CALL_ALL_REDUCE || c->kind == LSI_CALL_REDUCE ||
+           c->kind == LSI_CALL_REDUCE_SCATTER;
+}
+
+/* "SUM all_reduce of 10 float32 at train.c:40" */
+static void put_report(const lsi_call_report *c, char *out, size_t size)
+{
+    const char *name = lsi_call_name((lsi_call_kind)c->kind);
+    const char *op = has_op(c) ? ls_reduce_name((ls_reduce)c->op) : "";
+    const char *dtype = ls_dtype_name((ls_dtype)c->dtype);
+    const unsigned long long count = c->count;
     char what[96];
 
-    if (call->tag != NULL && lsi_call_reduces(call)) {
-        (void)snprintf(what, sizeof what, "\"%.40s\" (%s of %zu %s)", call->tag,
-                       ls_reduce_name(call->op), call->count, ls_dtype_name(call->dtype));
-    } else if (call->tag != NULL) {
-        (void)snprintf(what, sizeof what, "\"%.60s\"", call->tag);
-    } else if (call->kind == LSI_CALL_BARRIER) {
+    if (c->tag[0] != '\0' && has_op(c)) {
+        (void)snprintf(what, sizeof what, "\"%.40s\" (%s of %llu %s)", c->tag, op, count,
+                       dtype);
+    } else if (c->tag[0] != '\0') {
+        (void)snprintf(what, sizeof what, "\"%.60s\"", c->tag);
+    } else if (c->kind == LSI_CALL_BARRIER) {
         (void)snprintf(what, sizeof what, "barrier");
-    } else if (call->kind == LSI_CALL_BATCH) {
-        (void)snprintf(what, sizeof what, "a batch of %zu calls", call->count);
+    } else if (c->kind == LSI_CALL_BATCH) {
+        (void)snprintf(what, sizeof what, "a batch of %llu calls", count);
     } else {
-        (void)snprintf(what, sizeof what, "%s%s%s of %zu %s",
-                       lsi_call_reduces(call) ? ls_reduce_name(call->op) : "",
-                       lsi_call_reduces(call) ? " " : "", lsi_call_name(call->kind),
-                       call->count, ls_dtype_name(call->dtype));
+        (void)snprintf(what, sizeof what, "%s%s%s of %llu %s", op, has_op(c) ? " " : "",
+                       name, count, dtype);
     }
-    (void)snprintf(out, size, "%s at %.80s:%d", what,
-                   call->site.file != NULL ? call->site.file : "?", call->site.line);
+    (void)snprintf(out, size, "%s at %.80s:%d", what, c->file[0] != '\0' ? c->file : "?",
+                   c->line);
 }
 
 /* What differs, the most important first, and the status code of the specification. */
-static ls_status differs(const lsi_call *a, const lsi_call *b, const char **what)
+static ls_status differs(const lsi_call_report *a, const lsi_call_report *b,
+                         const char **what)
 {
-    if (a->kind != b->kind || (lsi_call_reduces(a) && a->op != b->op)) {
-        *what = "operation mismatch";
-        return LS_INTERNAL;
-    }
-    if (strcmp(lsi_call_title(a), lsi_call_title(b)) != 0) {
+    if (a->kind != b->kind || (has_op(a) && a->op != b->op) ||
+        strcmp(a->tag, b->tag) != 0) {
         *what = "operation mismatch";
         return LS_INTERNAL;
     }
@@ -171,7 +220,7 @@ static ls_status differs(const lsi_call *a, const lsi_call *b, const char **what
         *what = "algorithm mismatch";
         return LS_INVALID_ARGUMENT;
     }
-    if (a->detail != b->detail && a->count == b->count) {
+    if (a->count == b->count && a->detail != b->detail && a->kind != LSI_CALL_BATCH) {
         *what = "detail mismatch";
         return LS_INTERNAL;
     }
@@ -179,79 +228,35 @@ static ls_status differs(const lsi_call *a, const lsi_call *b, const char **what
     return LS_INVALID_ARGUMENT;
 }
 
-ls_status lsi_mismatch(ls_error *err, const lsi_call *first, int r, const lsi_call *other)
+ls_status lsi_mismatch(ls_error *err, const lsi_call_report *first, int r,
+                       const lsi_call_report *other)
 {
     const char *what = NULL;
     const ls_status code = differs(first, other, &what);
+    const bool same_kind = first->kind == other->kind;
     char a[192], b[192];
 
-    describe(first, a, sizeof a);
-    describe(other, b, sizeof b);
-    if (first->peer != other->peer && first->kind == other->kind) {
+    put_report(first, a, sizeof a);
+    put_report(other, b, sizeof b);
+    if (first->peer != other->peer && same_kind) {
         return lsi_fail(err, code, r,
                         "%s: rank 0 calls %s with root %d, rank %d %s with "
                         "root %d",
                         what, a, first->peer, r, b, other->peer);
     }
-    if (first->ids != other->ids && first->kind == other->kind) {
+    if (first->ids != other->ids && same_kind) {
         return lsi_fail(err, code, r,
                         "%s: rank 0 calls %s with %d ids per rank, rank %d %s with %d",
                         what, a, first->ids, r, b, other->ids);
     }
-    if (first->algorithm != other->algorithm && first->kind == other->kind &&
+    if (first->algorithm != other->algorithm && same_kind &&
         first->count == other->count) {
         return lsi_fail(err, code, r, "%s: rank 0 calls %s (%s), rank %d %s (%s)", what,
-                        a, lsi_algorithm_name(first->algorithm), r, b,
-                        lsi_algorithm_name(other->algorithm));
+                        a, lsi_algorithm_name((lsi_algorithm)first->algorithm), r, b,
+                        lsi_algorithm_name((lsi_algorithm)other->algorithm));
     }
     return lsi_fail(err, code, r,
                     "%s: rank 0 calls %s, rank %d calls %s; every rank makes the same "
                     "calls in the same order",
                     what, a, r, b);
-}
-
-static const ls_error none = LS_ERROR_INIT;
-
-void lsi_failure_init(lsi_failure *f)
-{
-    atomic_init(&f->set, false);
-    lsi_mutex_init(&f->lock);
-    f->why = none;
-}
-
-void lsi_failure_destroy(lsi_failure *f)
-{
-    lsi_mutex_destroy(&f->lock);
-}
-
-void lsi_failure_forget(lsi_failure *f)
-{
-    lsi_mutex_lock(&f->lock);
-    atomic_store(&f->set, false);
-    f->why = none;
-    lsi_mutex_unlock(&f->lock);
-}
-
-void lsi_failure_set(lsi_failure *f, const ls_error *why, int rank)
-{
-    lsi_mutex_lock(&f->lock);
-    if (!atomic_load(&f->set)) {
-        (void)lsi_fail_again(&f->why, why);
-        if (f->why.rank < 0) {
-            f->why.rank = rank;
-        }
-        atomic_store(&f->set, true);
-    }
-    lsi_mutex_unlock(&f->lock);
-}
-
-bool lsi_failure_get(lsi_failure *f, ls_error *why)
-{
-    if (!atomic_load_explicit(&f->set, memory_order_acquire)) {
-        return false;
-    }
-    if (why != NULL) {
-        (void)lsi_fail_again(why, &f->why);
-    }
-    return true;
 }

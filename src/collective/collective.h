@@ -68,13 +68,14 @@ ls_status lsi_comm_decline(ls_comm *comm, const ls_error *why, lsi_comm_site sit
                            ls_error *err);
 
 /*
- * Waits for the other ranks and exchanges one pointer with each: all[r] is what rank r
- * gave as `mine`, valid until this rank's next call on `comm`. `tag` names the purpose;
+ * For groups of threads only: waits for the other ranks and exchanges one pointer with
+ * each: all[r] is what rank r gave as `mine`; `all` may be NULL. `tag` names the purpose;
  * it and `detail` must be equal on all ranks, otherwise the call fails with the mismatch.
+ * LS_UNIMPLEMENTED: the ranks cannot show each other pointers.
  */
-ls_status lsi_comm_meet(ls_comm *comm, const char *tag, uint64_t detail, void *mine,
-                        void **all, const ls_comm_options *opts, lsi_comm_site site,
-                        ls_error *err);
+ls_status lsi_local_meet(ls_comm *comm, const char *tag, uint64_t detail, void *mine,
+                         void **all, const ls_comm_options *opts, lsi_comm_site site,
+                         ls_error *err);
 
 /*
  * Every rank gives `count` numbers and gets those of all ranks (int64_t), in the order of
@@ -83,6 +84,9 @@ ls_status lsi_comm_meet(ls_comm *comm, const char *tag, uint64_t detail, void *m
  */
 ls_status lsi_comm_share(ls_comm *comm, const char *tag, const int64_t *mine,
                          size_t count, void *all, lsi_comm_site site, ls_error *err);
+
+/* Advances the calls that this rank has started, as far as possible without waiting. */
+void lsi_comm_progress(ls_comm *comm);
 
 /* Returns the site noted by ls_comm_at() and clears it. */
 lsi_comm_site lsi_comm_take_site(void);
@@ -129,10 +133,6 @@ void lsi_pack_split(size_t total, int packs, size_t *sizes);
  * bytes; 0: one pack. Returns how many there are.
  */
 size_t lsi_pack_by_bytes(const size_t *bytes, size_t n, size_t limit, size_t *pack);
-
-/* The broadcast tree of spec (tree.c): parent (-1: none) and children of rank `r`. */
-int lsi_tree_parent(int size, int source, int r);
-int lsi_tree_children(int size, int source, int r, int *children, int room);
 
 /* Settings, read once: LS_COMM_ALGORITHM (NULL: choose), LS_COMM_TIMEOUT_MS. */
 const char *lsi_comm_algorithm_setting(void);

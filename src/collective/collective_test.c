@@ -1,7 +1,5 @@
 /* What the layers above see: meetings, generations, pieces, packs, rings. */
-#include "collective/local.h"
-
-#include "collective/collective.h"
+#include "collective/local/local.h"
 #include "ls_test.h"
 #include "os/thread.h"
 #include "reduce/reduction.h"
@@ -61,13 +59,13 @@ static void hand_round(struct rank *me)
     void *all[MOST] = {NULL};
 
     for (int turn = 0; turn < 40; turn++) { // more than a ring of entries holds
-        LST_OK(lsi_comm_meet(me->comm, "test", (uint64_t)turn, &mine, all, NULL, nowhere,
-                             NULL));
+        LST_OK(lsi_local_meet(me->comm, "test", (uint64_t)turn, &mine, all, NULL, nowhere,
+                              NULL));
         for (int r = 0; r < me->size; r++) {
             LST_CHECK(*(const int *)all[r] == r * 11);
         }
     }
-    LST_OK(lsi_comm_meet(me->comm, "no answer", 0, NULL, NULL, NULL, nowhere, NULL));
+    LST_OK(lsi_local_meet(me->comm, "no answer", 0, NULL, NULL, NULL, nowhere, NULL));
 }
 
 LST_TEST(everybody_who_meets_is_handed_what_all_gave)
@@ -77,14 +75,26 @@ LST_TEST(everybody_who_meets_is_handed_what_all_gave)
     }
 }
 
+LST_TEST(one_rank_alone_is_no_group_of_threads_that_meet)
+{
+    ls_comm *alone = NULL;
+    void *all[1] = {NULL};
+    ls_error err = LS_ERROR_INIT;
+
+    LST_OK(ls_comm_self(&alone, NULL));
+    LST_FAILS(lsi_local_meet(alone, "test", 0, alone, all, NULL, nowhere, &err),
+              LS_UNIMPLEMENTED, err, "pointers");
+    ls_comm_release(alone);
+}
+
 static void meet_for_different_things(struct rank *me)
 {
     const bool tags = *(const bool *)me->arg, odd = me->index == 1;
     const lsi_comm_site site = {odd ? "b.c" : "a.c", odd ? 2 : 1};
     ls_error err = LS_ERROR_INIT;
 
-    LST_FAILS(lsi_comm_meet(me->comm, tags && odd ? "assign" : "merge",
-                            !tags && odd ? 7 : 3, NULL, NULL, NULL, site, &err),
+    LST_FAILS(lsi_local_meet(me->comm, tags && odd ? "assign" : "merge",
+                             !tags && odd ? 7 : 3, NULL, NULL, NULL, site, &err),
               LS_INTERNAL, err, "a.c:1");
     LST_CHECK(strstr(err.message, "b.c:2") != NULL);
 }
@@ -598,6 +608,7 @@ LST_TEST(groups_that_differ_in_their_counts_are_told_so_whoever_leaves_first)
 }
 
 LST_MAIN(LST_CASE(everybody_who_meets_is_handed_what_all_gave),
+         LST_CASE(one_rank_alone_is_no_group_of_threads_that_meet),
          LST_CASE(meeting_for_different_things_is_an_error_with_both_lines),
          LST_CASE(a_group_that_was_broken_is_whole_in_the_next_generation),
          LST_CASE(a_generation_that_went_well_only_counts),

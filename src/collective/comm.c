@@ -2,7 +2,7 @@
  * Communicators, whatever their backend: options and the state of the group are checked
  * here, once; works are made, posted, waited for and reused here.
  */
-#include "collective/call.h"
+#include "collective/backend.h"
 
 #include <stdio.h>
 
@@ -77,7 +77,7 @@ static void free_calls(ls_comm_work *work)
         work->calls[i].partial = NULL;
         work->calls[i].own_counts = NULL;
     }
-    if (work->owns_calls && !work->posted) {
+    if (work->owns_calls) {
         lsi_free(work->calls);
         work->owns_calls = false;
         work->calls = &work->one;
@@ -122,35 +122,41 @@ static ls_status break_group(ls_comm *comm, ls_status st, const ls_error *why,
     return st == LS_OK ? LS_OK : lsi_fail_again(err, why);
 }
 
-static void begin_work(ls_comm_work *work, ls_comm *comm, int64_t timeout_ms)
+/* Sets every field but `one` and `why`, which are large and read only if they were set. */
+static void begin_work(ls_comm_work *work, ls_comm *comm, lsi_call *calls,
+                       int64_t timeout_ms, lsi_comm_site site)
 {
-    // Everything but `why`, which is large and read only if it was set.
-    memset((char *)work + offsetof(ls_comm_work, timeout_ms), 0,
-           offsetof(ls_comm_work, why) - offsetof(ls_comm_work, timeout_ms));
-    memset((char *)work + offsetof(ls_comm_work, next), 0,
-           sizeof *work - offsetof(ls_comm_work, next));
-    work->why.struct_size = sizeof work->why;
     work->comm = comm;
-    work->calls = &work->one;
+    work->calls = calls;
     work->call_count = 1;
+    work->batch = false;
+    work->owns_calls = false;
+    work->ended = false;
+    work->status = LS_OK;
     work->timeout_ms = timeout_ms;
+    work->site = site;
+    work->before = work->after = work->chain = NULL;
+    work->why.struct_size = sizeof work->why;
+}
+
+/* Posts the work of a call that blocks, and waits for it. */
+static inline ls_status run_work(ls_comm *comm, ls_comm_work *work, ls_error *err)
+{
+    const ls_status st = comm->backend->post(comm, work, &work->why);
+
+    if (st != LS_OK) {
+        free_calls(work);
+        return break_group(comm, st, &work->why, err);
+    }
+    comm->backend->wait(comm, work);
+    return report_failure(work, work->site, err);
 }
 
 LSI_HOT ls_status lsi_comm_run(ls_comm *comm, lsi_call *call, int64_t timeout_ms,
                                ls_error *err)
 {
-    ls_comm_work work;
-    ls_status st;
-
-    begin_work(&work, comm, timeout_ms);
-    work.calls = call;
-    st = comm->backend->post(comm, &work, &work.why);
-    if (st != LS_OK) {
-        free_calls(&work);
-        return break_group(comm, st, &work.why, err);
-    }
-    comm->backend->wait(comm, &work);
-    return report_failure(&work, call->site, err);
+    begin_work(comm->blocking, comm, call, timeout_ms, call->site);
+    return run_work(comm, comm->blocking, err);
 }
 
 static ls_comm_work *take_work(ls_comm *comm)
@@ -158,15 +164,15 @@ static ls_comm_work *take_work(ls_comm *comm)
     ls_comm_work *work = comm->spare;
 
     if (work != NULL) {
-        comm->spare = work->next;
+        comm->spare = work->after;
         return work;
     }
-    return lsi_alloc(1, sizeof *work);
+    return lsi_alloc(1, comm->backend->work_size);
 }
 
 static void recycle_work(ls_comm *comm, ls_comm_work *work)
 {
-    work->next = comm->spare;
+    work->after = comm->spare;
     comm->spare = work;
 }
 
@@ -220,12 +226,11 @@ static ls_status start_work(ls_comm *comm, const lsi_call *call, int64_t timeout
     ls_status st;
 
     if (work == NULL) {
-        st = lsi_fail_memory(&why, "a started call", sizeof *work);
+        st = lsi_fail_memory(&why, "a started call", comm->backend->work_size);
         return break_group(comm, st, &why, err);
     }
-    begin_work(work, comm, timeout_ms);
+    begin_work(work, comm, &work->one, timeout_ms, call->site);
     work->one = *call;
-    work->site = call->site;
     st = keep_counts(comm, &work->one, &why);
     if (st == LS_OK) {
         st = comm->backend->post(comm, work, &why);
@@ -294,7 +299,7 @@ LSI_HOT ls_status lsi_comm_call(ls_comm *comm, lsi_call *call,
     ls_status st = opts != NULL ? lsi_comm_options_copy(opts, &o, err) : LS_OK;
 
     if (st == LS_OK) {
-        st = lsi_call_prepare(comm, call, &o, err);
+        st = lsi_call_prepare(call, comm->size, &comm->agreed, &o, err);
     }
     if (st == LS_OK) {
         st = check_whole(comm, err);
@@ -393,39 +398,34 @@ static ls_status post_p2p(ls_comm *comm, int64_t timeout_ms, ls_comm_work **p2p,
 static ls_status run_collectives(ls_comm *comm, lsi_comm_site site, int64_t timeout_ms,
                                  ls_error *err)
 {
-    ls_comm_work work;
+    ls_comm_work *work = comm->blocking;
     size_t n = 0;
     ls_status st;
 
-    begin_work(&work, comm, timeout_ms);
-    work.one = (lsi_call){.kind = LSI_CALL_BATCH, .peer = -1, .site = site};
+    begin_work(work, comm, NULL, timeout_ms, site);
+    work->one = (lsi_call){.kind = LSI_CALL_BATCH, .peer = -1, .site = site};
     for (size_t i = 0; i < comm->noted_count; i++) {
         n += is_p2p(&comm->noted[i]) ? 0 : 1;
     }
     if (n == 0) {
         return LS_OK;
     }
-    work.calls = lsi_alloc(n, sizeof *work.calls);
-    if (work.calls == NULL) {
-        st = lsi_fail_memory(&work.why, "a batch of calls", n * sizeof *work.calls);
-        return break_group(comm, st, &work.why, err);
+    work->calls = lsi_alloc(n, sizeof *work->calls);
+    if (work->calls == NULL) {
+        st = lsi_fail_memory(&work->why, "a batch of calls", n * sizeof *work->calls);
+        return break_group(comm, st, &work->why, err);
     }
-    work.owns_calls = true;
-    work.call_count = n;
+    work->batch = true;
+    work->owns_calls = true;
+    work->call_count = n;
     n = 0;
     for (size_t i = 0; i < comm->noted_count; i++) {
         if (!is_p2p(&comm->noted[i])) {
-            work.calls[n++] = comm->noted[i];
+            work->calls[n++] = comm->noted[i];
             comm->noted[i].own_counts = NULL; // the work's now
         }
     }
-    st = comm->backend->post(comm, &work, &work.why);
-    if (st != LS_OK) {
-        free_calls(&work);
-        return break_group(comm, st, &work.why, err);
-    }
-    comm->backend->wait(comm, &work);
-    return report_failure(&work, site, err);
+    return run_work(comm, work, err);
 }
 
 ls_status(ls_comm_group_end)(ls_comm *comm, const ls_comm_options *opts, ls_error *err)
@@ -516,7 +516,7 @@ void ls_comm_release(ls_comm *comm)
         (void)!ls_comm_wait(work, NULL);
     }
     while ((work = comm->spare) != NULL) {
-        comm->spare = work->next;
+        comm->spare = work->after;
         lsi_free(work);
     }
     lsi_comm_forget_batch(comm);
@@ -538,6 +538,11 @@ void ls_comm_abort(ls_comm *comm)
 void lsi_comm_break(ls_comm *comm, const ls_error *why)
 {
     comm->backend->fail(comm, why);
+}
+
+void lsi_comm_progress(ls_comm *comm)
+{
+    comm->backend->progress(comm);
 }
 
 void lsi_comm_leave(ls_comm *comm, const ls_error *why)

@@ -1,6 +1,6 @@
 /* The public operations: each checks its arguments and hands over a call. */
 #define LS_NO_PLACES
-#include "collective/call.h"
+#include "collective/backend.h"
 
 #include <limits.h>
 
@@ -353,7 +353,7 @@ ls_status ls_comm_start_all_gather(ls_comm *comm, const void *from, size_t count
                        : st;
 }
 
-/* For the layers above: separate buffers, several pieces, meetings. */
+/* For the layers above: separate buffers, several pieces, numbers of all ranks. */
 
 ls_status lsi_comm_all_reduce(ls_comm *comm, ls_reduce op, const void *from, void *to,
                               size_t count, ls_dtype dtype, const ls_comm_options *opts,
@@ -448,21 +448,4 @@ ls_status lsi_comm_share(ls_comm *comm, const char *tag, const int64_t *mine,
     }
     st = check_comm(comm, &call, err);
     return st == LS_OK ? lsi_comm_call(comm, &call, NULL, NULL, err) : st;
-}
-
-ls_status lsi_comm_meet(ls_comm *comm, const char *tag, uint64_t detail, void *mine,
-                        void **all, const ls_comm_options *opts, lsi_comm_site site,
-                        ls_error *err)
-{
-    lsi_call call = {.kind = LSI_CALL_MEET,
-                     .dtype = LS_U8,
-                     .peer = -1,
-                     .from = mine,
-                     .to = (void *)all,
-                     .tag = tag,
-                     .detail = detail,
-                     .site = site};
-    const ls_status st = check_comm(comm, &call, err);
-
-    return st == LS_OK ? lsi_comm_call(comm, &call, opts, NULL, err) : st;
 }

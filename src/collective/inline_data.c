@@ -34,7 +34,9 @@ size_t lsi_inline_size(const lsi_call *call, int ranks)
 
 static void copy_bytes(void *to, const void *from, size_t bytes)
 {
-    if (bytes > 0 && to != from) {
+    if (bytes == STEP) { // a number or a pointer: the most frequent size
+        memcpy(to, from, STEP);
+    } else if (bytes > 0 && to != from) {
         memcpy(to, from, bytes);
     }
 }
@@ -53,9 +55,7 @@ void lsi_inline_send(const lsi_call *call, int ranks, int r, unsigned char *payl
     if (call->piece_count > 0 || (call->kind == LSI_CALL_BROADCAST && call->peer != r)) {
         return;
     }
-    if (call->kind == LSI_CALL_MEET) {
-        memcpy(payload, (const void *)&call->from, sizeof call->from);
-    } else if (call->counts != NULL) {
+    if (call->counts != NULL) {
         copy_bytes(payload, call->from, call->counts[r] * size);
     } else {
         copy_bytes(payload, call->from, lsi_call_bytes(call, ranks));
@@ -160,10 +160,7 @@ void lsi_inline_finish(const lsi_call *call, int ranks, int r,
         break;
     case LSI_CALL_MEET:
         if (call->to != NULL) {
-            for (int q = 0; q < ranks; q++) {
-                memcpy((char *)call->to + (size_t)q * sizeof(void *), payload[q],
-                       sizeof(void *));
-            }
+            gather_payloads(call, ranks, payload);
         }
         break;
     case LSI_CALL_BARRIER:

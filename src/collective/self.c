@@ -1,9 +1,10 @@
 /* The backend of a group with one rank: every call is a copy, done at once. */
-#include "collective/call.h"
+#include "collective/backend.h"
 
 struct self {
     ls_comm base;
     lsi_failure failure;
+    ls_comm_work blocking;
 };
 
 static struct self *self_of(ls_comm *comm)
@@ -32,11 +33,7 @@ static void run_piece(const lsi_call *call, const lsi_comm_piece *piece)
 
 static void run_alone(const lsi_call *call)
 {
-    if (call->kind == LSI_CALL_MEET) {
-        if (call->to != NULL) {
-            memcpy(call->to, (const void *)&call->from, sizeof call->from);
-        }
-    } else if (call->piece_count > 0) {
+    if (call->piece_count > 0) {
         for (size_t i = 0; i < call->piece_count; i++) {
             run_piece(call, &call->pieces[i]);
         }
@@ -62,6 +59,11 @@ static ls_status post_self(ls_comm *comm, ls_comm_work *work, ls_error *err)
     }
     lsi_work_end(work, NULL);
     return LS_OK;
+}
+
+static void progress_self(ls_comm *comm)
+{
+    (void)comm; // every work has ended when it was posted
 }
 
 static bool test_self(ls_comm *comm, ls_comm_work *work)
@@ -119,7 +121,9 @@ static void destroy_self(ls_comm *comm)
 
 static const lsi_backend backend = {
     .name = "self",
+    .work_size = sizeof(ls_comm_work),
     .post = post_self,
+    .progress = progress_self,
     .test = test_self,
     .wait = wait_self,
     .fail = fail_self,
@@ -146,6 +150,7 @@ ls_status ls_comm_self(ls_comm **out, ls_error *err)
     self->base.size = 1;
     self->base.agreed = lsi_comm_agreed_here(1);
     self->base.timeout_ms = lsi_comm_timeout_setting();
+    self->base.blocking = &self->blocking;
     lsi_failure_init(&self->failure);
     *out = &self->base;
     return LS_OK;

@@ -233,8 +233,8 @@ static inline void push_part(struct tree *t, const void *part, int leaves, void 
 }
 
 /* Joins what is left, divides, and writes the targets. */
-static void finish_block(struct tree *t, size_t at, void *const *to, bool wide_to, int m,
-                         void *direct)
+static inline void finish_block(struct tree *t, size_t at, void *const *to, bool wide_to,
+                                int m, void *direct)
 {
     const size_t step = wide_to ? t->wide : t->narrow;
     void *first = (char *)to[0] + at * step;
@@ -313,23 +313,26 @@ static void run_blocks(struct tree *t, const void *const *from, const bool *wide
     }
 }
 
-static struct tree tree_of(const lsi_reduction_loops *adds, const lsi_reduction *sum)
+/* Sets all but the parts, which are large. */
+static inline void begin_tree(struct tree *t, const lsi_reduction_loops *adds,
+                              const lsi_reduction *sum)
 {
-    return (struct tree){.adds = adds,
-                         .sum = sum,
-                         .row = row_of(sum->op),
-                         .type = type_of(sum->dtype),
-                         .wide = lsi_wide_size(sum->dtype),
-                         .narrow = ls_dtype_size(sum->dtype),
-                         .half = is_half(sum->dtype)};
+    t->adds = adds;
+    t->sum = sum;
+    t->row = row_of(sum->op);
+    t->type = type_of(sum->dtype);
+    t->wide = lsi_wide_size(sum->dtype);
+    t->narrow = ls_dtype_size(sum->dtype);
+    t->half = is_half(sum->dtype);
 }
 
 static void run_tree(const lsi_reduction_loops *adds, const lsi_reduction *sum,
                      const void *const *from, const bool *wide_from, int n,
                      void *const *to, bool wide_to, int m, size_t count)
 {
-    struct tree t = tree_of(adds, sum);
+    struct tree t;
 
+    begin_tree(&t, adds, sum);
     if (levels_of(n) <= FEW_LEVELS) {
         _Alignas(64) unsigned char room[FEW_LEVELS][BLOCK_BYTES];
 
@@ -394,8 +397,9 @@ static void run_partials(struct tree *t, const void *const *from, int holders, i
 void lsi_partials_reduce(const lsi_reduction *sum, const void *const *from, int holders,
                          int ids, size_t stride, void *const *to, int m, size_t count)
 {
-    struct tree t = tree_of(lsi_reduction_loops_best(), sum);
+    struct tree t;
 
+    begin_tree(&t, lsi_reduction_loops_best(), sum);
     LSI_ASSERT(holders > 0 && ids > 0 && m > 0);
     if ((ids & (ids - 1)) == 0 && !t.half) { // one subtree each, like single ids
         lsi_reduction_run(sum, from, NULL, holders, to, false, m, count);

@@ -61,8 +61,8 @@ bool lsi_run_meet(ls_context *c, const char *what, uint64_t detail, void *mine,
     ls_error e = LS_ERROR_INIT;
     ls_status st;
 
-    lsi_run_pause(r);
-    st = lsi_comm_meet(r->local, what, detail, mine, all, &opts, lsi_site_of(c), &e);
+    pause_replica(r);
+    st = lsi_local_meet(r->local, what, detail, mine, all, &opts, lsi_site_of(c), &e);
     if (st != LS_OK) {
         lsi_run_fail(c, &e);
     }

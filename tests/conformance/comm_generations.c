@@ -4,7 +4,7 @@
  */
 #include "comm_suite.h"
 
-#include "collective/collective.h"
+#include "collective/backend.h"
 
 #include <string.h>
 
@@ -153,6 +153,12 @@ static void run_generations(const lst_comm_factory *f, int size)
     struct generation g = {0};
 
     LST_OK(f->make(size, 0, comms, NULL));
+    if (comms[0]->backend->renew == NULL) { // such groups have one generation only
+        for (int r = 0; r < size; r++) {
+            ls_comm_release(comms[r]);
+        }
+        return;
+    }
     for (; g.turn < TURNS * (int)(sizeof kinds / sizeof kinds[0]); g.turn++) {
         const size_t k = (size_t)g.turn / TURNS;
 

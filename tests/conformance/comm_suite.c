@@ -1,4 +1,4 @@
-/* Runs a function on every rank of a group, each rank on a thread of its own. */
+/* The parts of the suite, and ranks as threads: each runs a function of a part. */
 #include "comm_suite.h"
 
 #include "os/thread.h"
@@ -62,4 +62,19 @@ void lst_run_sizes(const lst_comm_factory *f, lst_rank_fn fn, void *arg)
     for (int size = 1; size <= f->most; size++) {
         lst_run_ranks(f, size, 0, fn, arg);
     }
+}
+
+void lst_comm_conformance(const lst_comm_factory *f)
+{
+    lst_comm_reductions(f);
+    lst_comm_ids(f);
+    lst_comm_data_movement(f);
+    lst_comm_nonblocking(f);
+    lst_comm_declining(f);
+    lst_comm_generations(f);
+    lst_comm_faults(f);
+    if (f->most > 1) {
+        lst_comm_lateness(f);
+    }
+    lst_comm_memory(f);
 }

@@ -39,7 +39,10 @@ void lst_run_ranks(const lst_comm_factory *f, int size, int64_t timeout_ms,
 /* The same for every group size up to the factory's largest. */
 void lst_run_sizes(const lst_comm_factory *f, lst_rank_fn fn, void *arg);
 
-/* The parts of the suite. */
+/* The whole suite: what a backend's test calls, with its factory. */
+void lst_comm_conformance(const lst_comm_factory *f);
+
+/* Its parts. */
 void lst_comm_reductions(const lst_comm_factory *f);
 void lst_comm_data_movement(const lst_comm_factory *f);
 void lst_comm_nonblocking(const lst_comm_factory *f);
@@ -47,6 +50,8 @@ void lst_comm_faults(const lst_comm_factory *f);
 void lst_comm_declining(const lst_comm_factory *f);
 void lst_comm_ids(const lst_comm_factory *f);
 void lst_comm_generations(const lst_comm_factory *f);
+
+void lst_comm_memory(const lst_comm_factory *f);
 
 /* Late ranks are named in the log, once. Takes two seconds; needs at least two ranks. */
 void lst_comm_lateness(const lst_comm_factory *f);

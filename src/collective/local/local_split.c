@@ -2,7 +2,7 @@
  * Splits a local group: ranks exchange colours, the lowest rank of each creates its
  * group.
  */
-#include "collective/local.h"
+#include "collective/local/local.h"
 
 struct colour_key {
     int colour, key;
@@ -30,23 +30,6 @@ static void count_members(const struct colour_key *keys, int ranks, int mine, in
     }
 }
 
-static ls_status exchange_groups(ls_comm *comm, void *mine, void **all,
-                                 lsi_comm_site site, ls_error *err)
-{
-    static const ls_comm_options init = LS_COMM_OPTIONS_INIT;
-    lsi_call call = {.kind = LSI_CALL_MEET,
-                     .dtype = LS_U8,
-                     .size = 1,
-                     .peer = -1,
-                     .from = mine,
-                     .to = (void *)all,
-                     .tag = "ls_comm_split",
-                     .site = site};
-    const ls_status st = lsi_call_prepare(comm, &call, &init, err);
-
-    return st == LS_OK ? lsi_comm_run(comm, &call, 0, err) : st;
-}
-
 static ls_status gather_keys(ls_comm *comm, const struct colour_key *mine,
                              struct colour_key *all, lsi_comm_site site, ls_error *err)
 {
@@ -59,7 +42,7 @@ static ls_status gather_keys(ls_comm *comm, const struct colour_key *mine,
                      .from = mine,
                      .to = all,
                      .site = site};
-    const ls_status st = lsi_call_prepare(comm, &call, &init, err);
+    const ls_status st = lsi_call_prepare(&call, comm->size, &comm->agreed, &init, err);
 
     return st == LS_OK ? lsi_comm_run(comm, &call, 0, err) : st;
 }
@@ -87,7 +70,7 @@ static ls_status share_groups(lsi_local_comm *c, const struct colour_key *keys,
         (void)lsi_local_create(size, &o, g->id * 31 + (uint32_t)keys[rank].colour + 1,
                                &agreed, NULL, &made, &why);
     }
-    st = exchange_groups(&c->base, made, all, site, &why);
+    st = lsi_local_meet(&c->base, "ls_comm_split", 0, made, all, NULL, site, &why);
     if (st != LS_OK) {
         (void)lsi_fail_again(err, &why);
         if (made != NULL) { // another rank may have taken its handle already

@@ -3,7 +3,7 @@
  * every rank's buffer, in the tree's order, and writes the sum to every receiving rank.
  * Each byte is read once and written once, without intermediate copies, in one phase.
  */
-#include "collective/call.h"
+#include "collective/local/plan.h"
 
 static int direct_phases(const lsi_collective *coll)
 {

@@ -3,7 +3,7 @@
  * fails at its deadline; and leaves a broken group only when no other rank uses its
  * buffers.
  */
-#include "collective/local.h"
+#include "collective/local/local.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ enum {
 /* One wait. The clock is not read before the first polls have failed. */
 struct waiter {
     lsi_local_comm *c;
-    ls_comm_work *work;
+    lsi_local_work *work;
     int polls;
     int64_t began; // 0: the clock was not read yet
     int64_t spin_until;
@@ -28,19 +28,19 @@ struct waiter {
     bool warned;
 };
 
-static bool poll_work(lsi_local_comm *c, ls_comm_work *work)
+static bool poll_work(lsi_local_comm *c, lsi_local_work *work)
 {
-    lsi_local_progress(c);
-    return work->ended || (lsi_work_is_p2p(work) && lsi_p2p_test(c, work));
+    lsi_local_advance(c);
+    return work->base.ended || (lsi_work_is_p2p(work) && lsi_p2p_test(c, work));
 }
 
 /* The call that this rank waits in: its first collective, or a send or receive. */
 static const lsi_call *waiting_call(const struct waiter *p)
 {
-    const ls_comm_work *work =
+    const lsi_local_work *work =
         lsi_work_is_p2p(p->work) || p->c->first == NULL ? p->work : p->c->first;
 
-    return work->owns_calls ? &work->one : &work->calls[0];
+    return lsi_work_call(&work->base);
 }
 
 /* True if this rank waits for a send or receive, not for a collective. */
@@ -52,7 +52,7 @@ static bool waits_for_peer(const struct waiter *p)
 /* True if the first collective waits for rank r. */
 static bool holds_up(lsi_local_comm *c, int r)
 {
-    const ls_comm_work *work = c->first;
+    const lsi_local_work *work = c->first;
     lsi_slot *slot = &c->group->slots[r];
 
     if (!work->posted) {
@@ -66,7 +66,7 @@ static bool holds_up(lsi_local_comm *c, int r)
 static int late_rank(const struct waiter *p)
 {
     if (waits_for_peer(p)) {
-        return p->work->calls[0].peer;
+        return p->work->base.calls[0].peer;
     }
     for (int r = 0; r < p->c->group->size; r++) {
         if (holds_up(p->c, r)) {
@@ -180,7 +180,7 @@ static void check_left(const struct waiter *p)
 
 static unsigned wants(const struct waiter *p)
 {
-    const ls_comm_work *first = p->c->first;
+    const lsi_local_work *first = p->c->first;
     unsigned what = lsi_work_is_p2p(p->work) ? LSI_WANTS_P2P : 0;
 
     if (first != NULL) {
@@ -218,7 +218,7 @@ static void begin_wait(struct waiter *p)
 {
     p->began = lsi_now_ns();
     p->spin_until = p->began + p->c->group->spin_ns;
-    p->deadline = lsi_comm_deadline(&p->c->base, p->work);
+    p->deadline = lsi_comm_deadline(&p->c->base, &p->work->base);
 }
 
 /* After a poll that found nothing. */
@@ -262,7 +262,7 @@ static void pause_wait(struct waiter *p)
  * leave after its last call while others are still returning from it. The other works end
  * with the group's failure, once no rank uses this rank's buffers.
  */
-static void leave_broken(lsi_local_comm *c, ls_comm_work *work)
+static void leave_broken(lsi_local_comm *c, lsi_local_work *work)
 {
     lsi_local_group *g = c->group;
     ls_error why = LS_ERROR_INIT;
@@ -272,23 +272,24 @@ static void leave_broken(lsi_local_comm *c, ls_comm_work *work)
             lsi_yield();
         }
     }
-    lsi_local_progress(c);
+    lsi_local_advance(c);
     (void)lsi_failure_get(&g->failure, &why);
     while (c->first != NULL) {
-        ls_comm_work *first = c->first;
+        lsi_local_work *first = c->first;
 
         c->first = first->next;
-        lsi_work_end(first, &why);
+        lsi_work_end(&first->base, &why);
     }
     c->unposted = NULL;
     c->moves++;
-    if (!work->ended) {
+    if (!work->base.ended) {
         lsi_p2p_withdraw(c, work, &why);
     }
 }
 
-LSI_HOT void lsi_local_wait(ls_comm *comm, ls_comm_work *work)
+LSI_HOT void lsi_local_wait(ls_comm *comm, ls_comm_work *waited)
 {
+    lsi_local_work *work = lsi_local_work_of(waited);
     struct waiter p = {.c = lsi_local_of(comm), .work = work};
 
     while (!poll_work(p.c, work)) {

@@ -1,5 +1,5 @@
 /* The plan of a call; how its elements are cut into tasks and found in ranks' memory. */
-#include "collective/call.h"
+#include "collective/local/plan.h"
 #include "os/team.h"
 
 enum { LINE = 64 };

@@ -10,7 +10,8 @@
  */
 #ifndef LSI_LOCAL_H
 #define LSI_LOCAL_H
-#include "collective/call.h"
+#include "collective/backend.h"
+#include "collective/local/plan.h"
 
 enum {
     LSI_CALLS_AHEAD = 16, /* calls that a rank may be ahead of the slowest */
@@ -62,7 +63,7 @@ enum { LSI_P2P_QUEUES = 32 };
 
 /* Sends or receives that are not matched yet, the oldest first. */
 typedef struct lsi_p2p_queue {
-    ls_comm_work *first, *last;
+    struct lsi_local_work *first, *last;
 } lsi_p2p_queue;
 
 /*
@@ -74,6 +75,32 @@ typedef struct lsi_p2p_inbox {
     size_t waiting; /* in all queues */
     lsi_p2p_queue sends[LSI_P2P_QUEUES], receives[LSI_P2P_QUEUES];
 } lsi_p2p_inbox;
+
+/* A send or a receive until it is matched with its counterpart; point_to_point.c. */
+typedef struct lsi_p2p_state {
+    struct lsi_local_work *next; /* in the inbox */
+    struct lsi_local_work *other;
+    bool queued, taken;  /* guarded by the inbox's lock, as the two above */
+    atomic_bool matched; /* `other` was found */
+    atomic_bool done;    /* set by the rank that copied, as its last access */
+    bool mismatch;       /* the two do not agree: see `why` of the work */
+} lsi_p2p_state;
+
+/* A work of this backend. */
+typedef struct lsi_local_work {
+    ls_comm_work base;
+    struct lsi_local_work *next; /* posted after this one */
+    bool posted;
+    bool inlined;
+    bool running; /* all ranks have posted the call */
+    uint32_t sequence;
+    int seen;          /* ranks known to have posted it */
+    size_t at;         /* index of the call of the batch that runs */
+    int phase;         /* of that call */
+    uint32_t step;     /* phases before it, over all calls */
+    uint64_t finished; /* tasks of those */
+    lsi_p2p_state p2p;
+} lsi_local_work;
 
 typedef struct lsi_local_comm lsi_local_comm;
 
@@ -104,14 +131,15 @@ typedef struct lsi_local_group {
 struct lsi_local_comm {
     ls_comm base;
     lsi_local_group *group;
-    uint32_t next;              /* sequence number of the next collective */
-    uint32_t room;              /* every rank has finished this many, at least */
-    ls_comm_work *first, *last; /* collectives that have not ended, in order */
-    ls_comm_work *unposted;     /* the first of them that has no entry yet */
-    uint64_t moves;             /* counts every step of progress */
-    lsi_collective coll;        /* of the first */
-    const lsi_call **calls;     /* what `coll` refers to */
-    atomic_bool taken;          /* a rank owns this handle */
+    uint32_t next;                /* sequence number of the next collective */
+    uint32_t room;                /* every rank has finished this many, at least */
+    lsi_local_work *first, *last; /* collectives that have not ended, in order */
+    lsi_local_work *unposted;     /* the first of them that has no entry yet */
+    uint64_t moves;               /* counts every step of progress */
+    lsi_collective coll;          /* of the first */
+    const lsi_call **calls;       /* what `coll` refers to */
+    atomic_bool taken;            /* a rank owns this handle */
+    lsi_local_work blocking;
 };
 
 extern const lsi_backend lsi_backend_local;
@@ -127,30 +155,36 @@ void lsi_local_adopt(lsi_local_group *parent, lsi_local_group *orphan);
 void lsi_local_wake(lsi_local_group *group, unsigned what);
 
 /* Advances the collectives of this rank as far as possible without waiting. */
-void lsi_local_progress(lsi_local_comm *c);
+void lsi_local_advance(lsi_local_comm *c);
 
 /* Entries of the backend: see lsi_backend. */
 ls_status lsi_local_post(ls_comm *comm, ls_comm_work *work, ls_error *err);
+void lsi_local_progress(ls_comm *comm);
 bool lsi_local_test(ls_comm *comm, ls_comm_work *work);
-
-/* Blocks until `work` has ended. */
 void lsi_local_wait(ls_comm *comm, ls_comm_work *work);
 
-void lsi_p2p_post(lsi_local_comm *c, ls_comm_work *work);
-bool lsi_p2p_test(lsi_local_comm *c, ls_comm_work *work);
+void lsi_p2p_post(lsi_local_comm *c, lsi_local_work *work);
+bool lsi_p2p_test(lsi_local_comm *c, lsi_local_work *work);
 
 /* Ends all works in the inbox of a group that is renewed; no rank is inside a call. */
 void lsi_p2p_clear(lsi_p2p_inbox *inbox, const ls_error *why);
 
 /* Removes a send or receive after the failure `why`, and ends it. */
-void lsi_p2p_withdraw(lsi_local_comm *c, ls_comm_work *work, const ls_error *why);
+void lsi_p2p_withdraw(lsi_local_comm *c, lsi_local_work *work, const ls_error *why);
 
 ls_status lsi_local_split(ls_comm *comm, int colour, int key, lsi_comm_site site,
                           ls_comm **out, ls_error *err);
 
-static inline bool lsi_work_is_p2p(const ls_comm_work *work)
+static inline lsi_local_work *lsi_local_work_of(ls_comm_work *work)
 {
-    return work->calls[0].kind == LSI_CALL_SEND || work->calls[0].kind == LSI_CALL_RECV;
+    return (lsi_local_work *)(void *)work;
+}
+
+static inline bool lsi_work_is_p2p(const lsi_local_work *work)
+{
+    const lsi_call_kind kind = work->base.calls[0].kind;
+
+    return kind == LSI_CALL_SEND || kind == LSI_CALL_RECV;
 }
 
 static inline lsi_local_comm *lsi_local_of(ls_comm *comm)

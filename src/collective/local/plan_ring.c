@@ -10,7 +10,7 @@
  * Subdivisions cut each chunk further; each has its own order of the ranks, a
  * permutation.
  */
-#include "collective/call.h"
+#include "collective/local/plan.h"
 
 enum { ALIGN_BYTES = 64 };
 

@@ -4,7 +4,7 @@
  * result from its first. One buffer per node is sent between nodes. Nodes have a power of
  * two of ranks, so that the additions are those of the tree, in its order.
  */
-#include "collective/call.h"
+#include "collective/local/plan.h"
 
 /*
  * Ranks of a node: the largest power of two that gives every NUMA node its ranks; with

@@ -3,29 +3,29 @@
  * counterpart is posted; then the rank that polls first copies, straight from buffer to
  * buffer. A copy that was begun is waited for even if the group breaks.
  */
-#include "collective/local.h"
+#include "collective/local/local.h"
 
 #include <stdio.h>
 
-static lsi_p2p_inbox *inbox_of(lsi_local_comm *c, const ls_comm_work *work)
+static lsi_p2p_inbox *inbox_of(lsi_local_comm *c, const lsi_local_work *work)
 {
-    const lsi_call *call = &work->calls[0];
+    const lsi_call *call = &work->base.calls[0];
 
     return &c->group->inboxes[call->kind == LSI_CALL_SEND ? call->peer : c->base.rank];
 }
 
 /* The queue that `work` of this rank waits in, or (other) its counterpart. */
 static lsi_p2p_queue *queue_of(const lsi_local_comm *c, lsi_p2p_inbox *inbox,
-                               const ls_comm_work *work, bool other)
+                               const lsi_local_work *work, bool other)
 {
-    const lsi_call *call = &work->calls[0];
+    const lsi_call *call = &work->base.calls[0];
     const bool sends = call->kind == LSI_CALL_SEND;
     const int sender = sends ? c->base.rank : call->peer;
 
     return (sends != other ? inbox->sends : inbox->receives) + sender % LSI_P2P_QUEUES;
 }
 
-static void append_work(lsi_p2p_inbox *inbox, lsi_p2p_queue *queue, ls_comm_work *work)
+static void append_work(lsi_p2p_inbox *inbox, lsi_p2p_queue *queue, lsi_local_work *work)
 {
     inbox->waiting++;
     work->p2p.next = NULL;
@@ -38,13 +38,13 @@ static void append_work(lsi_p2p_inbox *inbox, lsi_p2p_queue *queue, ls_comm_work
     queue->last = work;
 }
 
-static void remove_work(lsi_p2p_inbox *inbox, lsi_p2p_queue *queue, ls_comm_work *work)
+static void remove_work(lsi_p2p_inbox *inbox, lsi_p2p_queue *queue, lsi_local_work *work)
 {
-    ls_comm_work *before = NULL;
+    lsi_local_work *before = NULL;
 
     inbox->waiting--;
 
-    for (ls_comm_work *w = queue->first; w != work; w = w->p2p.next) {
+    for (lsi_local_work *w = queue->first; w != work; w = w->p2p.next) {
         before = w;
     }
     if (before == NULL) {
@@ -59,11 +59,12 @@ static void remove_work(lsi_p2p_inbox *inbox, lsi_p2p_queue *queue, ls_comm_work
 }
 
 /* The oldest counterpart between the same two ranks. */
-static ls_comm_work *find_other(const lsi_local_comm *c, const lsi_p2p_queue *queue,
-                                const ls_comm_work *work)
+static lsi_local_work *find_other(const lsi_local_comm *c, const lsi_p2p_queue *queue,
+                                  const lsi_local_work *work)
 {
-    for (ls_comm_work *w = queue->first; w != NULL; w = w->p2p.next) {
-        if (w->comm->rank == work->calls[0].peer && w->calls[0].peer == c->base.rank) {
+    for (lsi_local_work *w = queue->first; w != NULL; w = w->p2p.next) {
+        if (w->base.comm->rank == work->base.calls[0].peer &&
+            w->base.calls[0].peer == c->base.rank) {
             return w;
         }
     }
@@ -73,11 +74,11 @@ static ls_comm_work *find_other(const lsi_local_comm *c, const lsi_p2p_queue *qu
 static void clear_queue(lsi_p2p_queue *queue, const ls_error *why)
 {
     while (queue->first != NULL) {
-        ls_comm_work *work = queue->first;
+        lsi_local_work *work = queue->first;
 
         queue->first = work->p2p.next;
         work->p2p.queued = false;
-        lsi_work_end(work, why);
+        lsi_work_end(&work->base, why);
     }
     queue->last = NULL;
 }
@@ -92,11 +93,11 @@ void lsi_p2p_clear(lsi_p2p_inbox *inbox, const ls_error *why)
 }
 
 /* Whether dtype and count agree; if not, both sides get the same failure. */
-static bool check_match(ls_comm_work *work, ls_comm_work *other)
+static bool check_match(lsi_local_work *work, lsi_local_work *other)
 {
-    const bool sends = work->calls[0].kind == LSI_CALL_SEND;
-    const ls_comm_work *s = sends ? work : other, *r = sends ? other : work;
-    const lsi_call *from = &s->calls[0], *to = &r->calls[0];
+    const bool sends = work->base.calls[0].kind == LSI_CALL_SEND;
+    const lsi_local_work *s = sends ? work : other, *r = sends ? other : work;
+    const lsi_call *from = &s->base.calls[0], *to = &r->base.calls[0];
     ls_error why = LS_ERROR_INIT;
 
     if (from->dtype == to->dtype && from->count == to->count) {
@@ -106,23 +107,23 @@ static bool check_match(ls_comm_work *work, ls_comm_work *other)
                    "%s: rank %d sends %zu of %s at %.100s:%d, rank %d receives %zu of %s "
                    "at %.100s:%d",
                    from->dtype != to->dtype ? "dtype mismatch" : "shape mismatch",
-                   s->comm->rank, from->count, ls_dtype_name(from->dtype),
+                   s->base.comm->rank, from->count, ls_dtype_name(from->dtype),
                    from->site.file != NULL ? from->site.file : "?", from->site.line,
-                   r->comm->rank, to->count, ls_dtype_name(to->dtype),
+                   r->base.comm->rank, to->count, ls_dtype_name(to->dtype),
                    to->site.file != NULL ? to->site.file : "?", to->site.line);
-    work->why = other->why = why;
+    work->base.why = other->base.why = why;
     work->p2p.mismatch = other->p2p.mismatch = true;
     work->p2p.taken = other->p2p.taken = true;
     return false;
 }
 
-void lsi_p2p_post(lsi_local_comm *c, ls_comm_work *work)
+void lsi_p2p_post(lsi_local_comm *c, lsi_local_work *work)
 {
     lsi_local_group *g = c->group;
     lsi_slot *slot = &g->slots[c->base.rank];
     lsi_p2p_inbox *inbox = inbox_of(c, work);
-    const lsi_call *call = &work->calls[0];
-    ls_comm_work *other;
+    const lsi_call *call = &work->base.calls[0];
+    lsi_local_work *other;
 
     atomic_store_explicit(&slot->last_kind, (int)call->kind, memory_order_relaxed);
     atomic_store_explicit(&slot->last_file, call->site.file, memory_order_relaxed);
@@ -151,10 +152,10 @@ void lsi_p2p_post(lsi_local_comm *c, ls_comm_work *work)
 }
 
 /* Claims the copy for this rank: its counterpart, or NULL if the other rank copies. */
-static ls_comm_work *claim_copy(lsi_local_comm *c, ls_comm_work *work)
+static lsi_local_work *claim_copy(lsi_local_comm *c, lsi_local_work *work)
 {
     lsi_p2p_inbox *inbox = inbox_of(c, work);
-    ls_comm_work *other;
+    lsi_local_work *other;
 
     lsi_mutex_lock(&inbox->lock);
     other = work->p2p.taken ? NULL : work->p2p.other;
@@ -165,11 +166,11 @@ static ls_comm_work *claim_copy(lsi_local_comm *c, ls_comm_work *work)
     return other;
 }
 
-static void copy_message(lsi_local_comm *c, ls_comm_work *work, ls_comm_work *other)
+static void copy_message(lsi_local_comm *c, lsi_local_work *work, lsi_local_work *other)
 {
-    const bool sends = work->calls[0].kind == LSI_CALL_SEND;
-    const lsi_call *from = sends ? &work->calls[0] : &other->calls[0];
-    const lsi_call *to = sends ? &other->calls[0] : &work->calls[0];
+    const bool sends = work->base.calls[0].kind == LSI_CALL_SEND;
+    const lsi_call *from = sends ? &work->base.calls[0] : &other->base.calls[0];
+    const lsi_call *to = sends ? &other->base.calls[0] : &work->base.calls[0];
 
     if (from->count > 0) {
         memcpy(to->to, from->from, from->count * lsi_call_size(from));
@@ -179,24 +180,24 @@ static void copy_message(lsi_local_comm *c, ls_comm_work *work, ls_comm_work *ot
     lsi_local_wake(c->group, LSI_WANTS_P2P);
 }
 
-static void finish_p2p(lsi_local_comm *c, ls_comm_work *work)
+static void finish_p2p(lsi_local_comm *c, lsi_local_work *work)
 {
-    const ls_error why = work->why;
+    const ls_error why = work->base.why;
 
     if (work->p2p.mismatch && why.code != LS_INVALID_ARGUMENT) {
         c->base.backend->fail(&c->base, &why);
     }
     c->moves++;
-    lsi_work_end(work, work->p2p.mismatch ? &why : NULL);
+    lsi_work_end(&work->base, work->p2p.mismatch ? &why : NULL);
 }
 
-bool lsi_p2p_test(lsi_local_comm *c, ls_comm_work *work)
+bool lsi_p2p_test(lsi_local_comm *c, lsi_local_work *work)
 {
-    if (work->ended) {
+    if (work->base.ended) {
         return true;
     }
     if (!atomic_load(&work->p2p.done) && atomic_load(&work->p2p.matched)) {
-        ls_comm_work *other = claim_copy(c, work);
+        lsi_local_work *other = claim_copy(c, work);
 
         if (other != NULL) {
             copy_message(c, work, other);
@@ -209,7 +210,7 @@ bool lsi_p2p_test(lsi_local_comm *c, ls_comm_work *work)
     return true;
 }
 
-void lsi_p2p_withdraw(lsi_local_comm *c, ls_comm_work *work, const ls_error *why)
+void lsi_p2p_withdraw(lsi_local_comm *c, lsi_local_work *work, const ls_error *why)
 {
     lsi_p2p_inbox *inbox = inbox_of(c, work);
     bool taken;
@@ -228,6 +229,6 @@ void lsi_p2p_withdraw(lsi_local_comm *c, ls_comm_work *work, const ls_error *why
         }
         finish_p2p(c, work);
     } else {
-        lsi_work_end(work, why);
+        lsi_work_end(&work->base, why);
     }
 }

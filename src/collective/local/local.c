@@ -1,5 +1,5 @@
 /* How calls of a local group are posted, compared between ranks, and run. */
-#include "collective/local.h"
+#include "collective/local/local.h"
 
 #include "base/hash.h"
 
@@ -61,12 +61,12 @@ static unsigned char *payload_of(lsi_entry *e, size_t bytes)
     return bytes <= LSI_NEAR ? e->near : e->far;
 }
 
-static size_t inline_bytes(const ls_comm_work *work)
+static size_t inline_bytes(const lsi_local_work *work)
 {
     size_t bytes = 0;
 
-    for (size_t i = 0; i < work->call_count; i++) {
-        bytes += work->calls[i].inlined;
+    for (size_t i = 0; i < work->base.call_count; i++) {
+        bytes += work->base.calls[i].inlined;
     }
     return bytes;
 }
@@ -75,19 +75,19 @@ static size_t inline_bytes(const ls_comm_work *work)
  * The summary of a batch of calls. The counts and pieces that a call refers to are freed
  * when its rank leaves; what others compare is kept in the call.
  */
-static lsi_call summarize_batch(ls_comm_work *work, int ranks)
+static lsi_call summarize_batch(lsi_local_work *work, int ranks)
 {
     lsi_call sum = {.kind = LSI_CALL_BATCH,
                     .dtype = LS_F32,
                     .peer = -1,
-                    .count = work->call_count,
+                    .count = work->base.call_count,
                     .detail = LSI_HASH_INIT,
-                    .site = work->one.site};
+                    .site = work->base.one.site};
 
-    for (size_t i = 0; i < work->call_count; i++) {
-        lsi_fingerprint f = lsi_fingerprint_of(&work->calls[i], ranks);
+    for (size_t i = 0; i < work->base.call_count; i++) {
+        lsi_fingerprint f = lsi_fingerprint_of(&work->base.calls[i], ranks);
 
-        work->calls[i].print = f.detail;
+        work->base.calls[i].print = f.detail;
         f.site = 0;
         sum.detail = lsi_hash(sum.detail, &f, sizeof f);
     }
@@ -95,19 +95,21 @@ static lsi_call summarize_batch(ls_comm_work *work, int ranks)
 }
 
 /* Stores the call, or the summary of a batch, and the calls that others may read. */
-static void fill_call(lsi_entry *e, ls_comm_work *work, int ranks)
+static void fill_call(lsi_entry *e, lsi_local_work *work, int ranks)
 {
     if (e->owned != NULL) {
         lsi_free(e->owned);
         e->owned = NULL;
     }
     e->calls = &e->one;
-    if (work->owns_calls) {
+    if (work->base
+            .batch) { // the entry frees them: others read them after this rank's end
         e->one = summarize_batch(work, ranks);
-        e->owned = work->calls;
+        e->owned = work->base.calls;
         e->calls = e->owned;
+        work->base.owns_calls = false;
     } else {
-        e->one = work->calls[0];
+        e->one = work->base.calls[0];
     }
 }
 
@@ -115,7 +117,7 @@ static void fill_call(lsi_entry *e, ls_comm_work *work, int ranks)
  * Other ranks poll the entry's first cache line while it is written, and every poll
  * steals the line from this core: so it is built locally and stored once.
  */
-static void publish_entry(lsi_local_comm *c, ls_comm_work *work)
+static void publish_entry(lsi_local_comm *c, lsi_local_work *work)
 {
     lsi_local_group *g = c->group;
     const int rank = c->base.rank;
@@ -132,9 +134,9 @@ static void publish_entry(lsi_local_comm *c, ls_comm_work *work)
     if (work->inlined) {
         unsigned char *payload = inline_bytes(work) <= LSI_NEAR ? near : e->far;
 
-        for (size_t i = 0; i < work->call_count; i++) {
-            lsi_inline_send(&work->calls[i], g->size, rank, payload);
-            payload += work->calls[i].inlined;
+        for (size_t i = 0; i < work->base.call_count; i++) {
+            lsi_inline_send(&work->base.calls[i], g->size, rank, payload);
+            payload += work->base.calls[i].inlined;
         }
     } else {
         // No rank uses these counters now: safe to reset.
@@ -164,23 +166,23 @@ static void publish_waiting(lsi_local_comm *c)
     }
 }
 
-static void release_partials(ls_comm_work *work)
+static void release_partials(lsi_local_work *work)
 {
-    for (size_t i = 0; i < work->call_count; i++) {
-        lsi_free(work->calls[i].partial);
-        work->calls[i].partial = NULL;
+    for (size_t i = 0; i < work->base.call_count; i++) {
+        lsi_free(work->base.calls[i].partial);
+        work->base.calls[i].partial = NULL;
     }
 }
 
 /* Allocates partial sums; decides whether the data is sent in the call itself. */
-static ls_status prepare_work(lsi_local_comm *c, ls_comm_work *work, ls_error *err)
+static ls_status prepare_work(lsi_local_comm *c, lsi_local_work *work, ls_error *err)
 {
     const int ranks = c->group->size;
     size_t bytes = 0;
 
     work->inlined = true;
-    for (size_t i = 0; i < work->call_count; i++) {
-        lsi_call *call = &work->calls[i];
+    for (size_t i = 0; i < work->base.call_count; i++) {
+        lsi_call *call = &work->base.calls[i];
         const size_t elements =
             lsi_plan_partial(call, ranks, c->base.agreed.nodes, c->base.rank);
 
@@ -203,11 +205,21 @@ static ls_status prepare_work(lsi_local_comm *c, ls_comm_work *work, ls_error *e
     return LS_OK;
 }
 
-ls_status lsi_local_post(ls_comm *comm, ls_comm_work *work, ls_error *err)
+/* Clears all that is not the head. */
+static void begin_local(lsi_local_work *work)
+{
+    const size_t head = offsetof(lsi_local_work, next);
+
+    memset((char *)work + head, 0, sizeof *work - head);
+}
+
+ls_status lsi_local_post(ls_comm *comm, ls_comm_work *posted, ls_error *err)
 {
     lsi_local_comm *c = lsi_local_of(comm);
+    lsi_local_work *work = lsi_local_work_of(posted);
     ls_status st;
 
+    begin_local(work);
     if (lsi_work_is_p2p(work)) {
         lsi_p2p_post(c, work);
         return LS_OK;
@@ -217,7 +229,6 @@ ls_status lsi_local_post(ls_comm *comm, ls_comm_work *work, ls_error *err)
         return st;
     }
     work->sequence = c->next++;
-    work->next = NULL;
     if (c->first == NULL) {
         c->first = work;
     } else {
@@ -234,12 +245,12 @@ ls_status lsi_local_post(ls_comm *comm, ls_comm_work *work, ls_error *err)
 /* Ends the first work; this rank does not touch its entry and buffers any more. */
 static void end_first(lsi_local_comm *c, const ls_error *why)
 {
-    ls_comm_work *work = c->first;
+    lsi_local_work *work = c->first;
 
     c->first = work->next;
     c->moves++;
     atomic_store(&c->group->slots[c->base.rank].finished, work->sequence + 1);
-    lsi_work_end(work, why);
+    lsi_work_end(&work->base, why);
     lsi_local_wake(c->group, LSI_WANTS_ROOM);
 }
 
@@ -267,6 +278,7 @@ static ls_status compare_calls(lsi_local_comm *c, uint32_t sequence, ls_error *e
 {
     lsi_local_group *g = c->group;
     const lsi_entry *a = lsi_entry_of(g, 0, sequence);
+    lsi_call_report first, other;
 
     for (int r = 1; r < g->size; r++) {
         const lsi_entry *b = lsi_entry_of(g, r, sequence);
@@ -283,12 +295,14 @@ static ls_status compare_calls(lsi_local_comm *c, uint32_t sequence, ls_error *e
                 y = &b->calls[i];
             }
         }
-        return lsi_mismatch(err, x, r, y);
+        lsi_call_describe(x, &first);
+        lsi_call_describe(y, &other);
+        return lsi_mismatch(err, &first, r, &other);
     }
     return LS_OK;
 }
 
-static void finish_inline(lsi_local_comm *c, const ls_comm_work *work)
+static void finish_inline(lsi_local_comm *c, const lsi_local_work *work)
 {
     lsi_local_group *g = c->group;
     const size_t bytes = inline_bytes(work);
@@ -297,10 +311,11 @@ static void finish_inline(lsi_local_comm *c, const ls_comm_work *work)
     for (int r = 0; r < g->size; r++) {
         payload[r] = payload_of(lsi_entry_of(g, r, work->sequence), bytes);
     }
-    for (size_t i = 0; i < work->call_count; i++) {
-        const size_t size = work->calls[i].inlined;
+    for (size_t i = 0; i < work->base.call_count; i++) {
+        const size_t size = work->base.calls[i].inlined;
 
-        lsi_inline_finish(&work->calls[i], g->size, c->base.rank, payload, c->coll.from);
+        lsi_inline_finish(&work->base.calls[i], g->size, c->base.rank, payload,
+                          c->coll.from);
         for (int r = 0; r < g->size; r++) {
             payload[r] += size;
         }
@@ -308,7 +323,7 @@ static void finish_inline(lsi_local_comm *c, const ls_comm_work *work)
 }
 
 /* Sets up call work->at: finds the call of every rank. */
-static void set_collective(lsi_local_comm *c, const ls_comm_work *work)
+static void set_collective(lsi_local_comm *c, const lsi_local_work *work)
 {
     lsi_local_group *g = c->group;
 
@@ -321,8 +336,8 @@ static void set_collective(lsi_local_comm *c, const ls_comm_work *work)
 }
 
 /* A task of rank r's share, if one is left: [*task] of `tasks`. */
-static bool claim_task(lsi_local_group *g, const ls_comm_work *work, int r, size_t tasks,
-                       size_t *task)
+static bool claim_task(lsi_local_group *g, const lsi_local_work *work, int r,
+                       size_t tasks, size_t *task)
 {
     _Atomic uint64_t *next = &g->slots[r].claims[work->sequence % LSI_CALLS_AHEAD].next;
     const uint64_t begin = tasks * (size_t)r / (size_t)g->size;
@@ -351,7 +366,7 @@ static bool claim_task(lsi_local_group *g, const ls_comm_work *work, int r, size
  * what the next ranks have not begun. A rank that leaves a broken group waits until no
  * rank is busy, so no task may begin once the group is broken.
  */
-static void run_tasks(lsi_local_comm *c, const ls_comm_work *work, const lsi_plan *plan,
+static void run_tasks(lsi_local_comm *c, const lsi_local_work *work, const lsi_plan *plan,
                       size_t tasks)
 {
     lsi_local_group *g = c->group;
@@ -380,11 +395,11 @@ static void run_tasks(lsi_local_comm *c, const ls_comm_work *work, const lsi_pla
 }
 
 /* True when all phases of all calls are done. */
-static bool run_phases(lsi_local_comm *c, ls_comm_work *work)
+static bool run_phases(lsi_local_comm *c, lsi_local_work *work)
 {
     _Atomic uint64_t *done = &c->group->stages[work->sequence % LSI_CALLS_AHEAD].done;
 
-    for (; work->at < work->call_count; work->at++, work->phase = 0) {
+    for (; work->at < work->base.call_count; work->at++, work->phase = 0) {
         const lsi_plan *plan;
         int phases;
 
@@ -442,7 +457,7 @@ static void end_refused(lsi_local_comm *c, uint32_t sequence)
 }
 
 /* True if the first work has ended. */
-static bool advance_first(lsi_local_comm *c, ls_comm_work *work)
+static bool advance_first(lsi_local_comm *c, lsi_local_work *work)
 {
     lsi_local_group *g = c->group;
 
@@ -475,7 +490,7 @@ static bool advance_first(lsi_local_comm *c, ls_comm_work *work)
     return true;
 }
 
-LSI_HOT void lsi_local_progress(lsi_local_comm *c)
+LSI_HOT void lsi_local_advance(lsi_local_comm *c)
 {
     do {
         if (c->unposted != NULL) {
@@ -484,15 +499,28 @@ LSI_HOT void lsi_local_progress(lsi_local_comm *c)
     } while (c->first != NULL && advance_first(c, c->first));
 }
 
+/* Moves a work on, if it is a send or receive; true if it has ended. */
+static bool advance_p2p(lsi_local_comm *c, lsi_local_work *work)
+{
+    return work->base.ended || (lsi_work_is_p2p(work) && lsi_p2p_test(c, work));
+}
+
+void lsi_local_progress(ls_comm *comm)
+{
+    lsi_local_comm *c = lsi_local_of(comm);
+
+    lsi_local_advance(c);
+    for (ls_comm_work *work = comm->works; work != NULL; work = work->after) {
+        (void)advance_p2p(c, lsi_local_work_of(work));
+    }
+}
+
 bool lsi_local_test(ls_comm *comm, ls_comm_work *work)
 {
     lsi_local_comm *c = lsi_local_of(comm);
 
-    lsi_local_progress(c);
-    if (!work->ended && lsi_work_is_p2p(work)) {
-        return lsi_p2p_test(c, work);
-    }
-    if (!work->ended && is_broken(c->group)) {
+    lsi_local_advance(c);
+    if (!advance_p2p(c, lsi_local_work_of(work)) && is_broken(c->group)) {
         lsi_local_wait(comm, work); // ends with the group's failure
     }
     return work->ended;

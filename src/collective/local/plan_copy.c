@@ -3,7 +3,7 @@
  * part of one rank's buffer to another's. The tasks of a receiving rank are in its own
  * share, so that it fills its own cache.
  */
-#include "collective/call.h"
+#include "collective/local/plan.h"
 
 /* Elements that `from` gives to `to`, and where they lie. */
 struct lane {

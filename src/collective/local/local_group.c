@@ -1,5 +1,5 @@
 /* Local groups: how they are created, broken, renewed and released. */
-#include "collective/local.h"
+#include "collective/local/local.h"
 
 static void fail_local(ls_comm *comm, const ls_error *why)
 {
@@ -116,6 +116,7 @@ static lsi_local_comm *make_handle(lsi_local_group *g, int rank)
     c->base.size = g->size;
     c->base.agreed = g->agreed;
     c->base.timeout_ms = g->timeout_ms;
+    c->base.blocking = &c->blocking.base;
     c->group = g;
     c->calls = (const lsi_call **)lsi_alloc(n, sizeof(void *));
     c->coll.from = (const void **)lsi_alloc(n, sizeof *c->coll.from);
@@ -239,10 +240,10 @@ ls_status ls_comm_local(int ranks, const ls_comm_local_options *opts, ls_comm **
 static void reset_handle(lsi_local_comm *c, const ls_error *why)
 {
     while (c->first != NULL) {
-        ls_comm_work *work = c->first;
+        lsi_local_work *work = c->first;
 
         c->first = work->next;
-        lsi_work_end(work, why);
+        lsi_work_end(&work->base, why);
     }
     lsi_comm_forget_batch(&c->base);
     c->last = NULL;
@@ -315,7 +316,9 @@ static void leave_generation(ls_comm *comm, const ls_error *why)
 
 const lsi_backend lsi_backend_local = {
     .name = "local",
+    .work_size = sizeof(lsi_local_work),
     .post = lsi_local_post,
+    .progress = lsi_local_progress,
     .test = lsi_local_test,
     .wait = lsi_local_wait,
     .fail = fail_local,

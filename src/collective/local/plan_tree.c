@@ -4,63 +4,7 @@
  * Each rank reads from a few others only, but most are idle at every level: right where
  * links are slow, wrong where every rank can read all memory.
  */
-#include "collective/call.h"
-
-int lsi_tree_levels(int ranks)
-{
-    int levels = 0;
-
-    while (((int64_t)1 << levels) < ranks) {
-        levels++;
-    }
-    return levels;
-}
-
-int lsi_tree_parent(int size, int source, int r)
-{
-    (void)size;
-    if (r == source) {
-        return -1;
-    }
-    if (source == 0) {
-        return (r - 1) / 2;
-    }
-    return r < 2 ? source : r / 2 - 1;
-}
-
-int lsi_tree_children(int size, int source, int r, int *children, int room)
-{
-    const int first = source == 0 ? 2 * r + 1 : 2 * (r + 1);
-    int candidates[4], n = 0, found = 0;
-
-    if (r == source && source != 0) {
-        candidates[n++] = 0;
-        if (size > 2 && source != 1) {
-            candidates[n++] = 1;
-        }
-    }
-    candidates[n++] = first;
-    candidates[n++] = first + 1;
-    for (int i = 0; i < n; i++) {
-        if (candidates[i] < size && candidates[i] != source) {
-            if (found < room) {
-                children[found] = candidates[i];
-            }
-            found++;
-        }
-    }
-    return found;
-}
-
-static int depth_of(int size, int source, int r)
-{
-    int depth = 0;
-
-    for (int p = r; p != source; p = lsi_tree_parent(size, source, p)) {
-        depth++;
-    }
-    return depth;
-}
+#include "collective/local/plan.h"
 
 /* How many ranks are `depth` steps away from the source; *at: the index-th of them. */
 static int ranks_at(int size, int source, int depth, int index, int *at)
@@ -68,7 +12,7 @@ static int ranks_at(int size, int source, int depth, int index, int *at)
     int n = 0;
 
     for (int r = 0; r < size; r++) {
-        if (depth_of(size, source, r) == depth) {
+        if (lsi_tree_depth_of(size, source, r) == depth) {
             if (n == index) {
                 *at = r;
             }
@@ -76,16 +20,6 @@ static int ranks_at(int size, int source, int depth, int index, int *at)
         }
     }
     return n;
-}
-
-static int deepest(int size, int source)
-{
-    int depth = 0;
-
-    for (int r = 0; r < size; r++) {
-        depth = LSI_MAX(depth, depth_of(size, source, r));
-    }
-    return depth;
 }
 
 /* Shares that the elements of one transfer are cut into. */
@@ -112,7 +46,7 @@ size_t lsi_tree_partial(const lsi_call *call, int ranks, int r)
 static int tree_phases(const lsi_collective *coll)
 {
     const int down =
-        coll->mine->kind == LSI_CALL_ALL_REDUCE ? deepest(coll->ranks, 0) : 0;
+        coll->mine->kind == LSI_CALL_ALL_REDUCE ? lsi_tree_depth(coll->ranks, 0) : 0;
 
     return lsi_tree_levels(coll->ranks) + down;
 }
@@ -194,7 +128,7 @@ const lsi_plan lsi_plan_tree = {tree_phases, tree_tasks, run_tree};
 
 static int broadcast_phases(const lsi_collective *coll)
 {
-    return deepest(coll->ranks, coll->mine->peer);
+    return lsi_tree_depth(coll->ranks, coll->mine->peer);
 }
 
 static size_t broadcast_tasks(const lsi_collective *coll, int phase)

@@ -3,27 +3,7 @@
  * merges its slice of those of all ranks, block by block in the cache, and writes the
  * result to every rank. One phase; what a rank gives does not change.
  */
-#include "collective/call.h"
-
-int lsi_call_partials_of(const lsi_call *call, int r)
-{
-    return lsi_partials_count(r * call->ids, (r + 1) * call->ids);
-}
-
-int lsi_call_partials_most(const lsi_call *call, int ranks)
-{
-    int most = 1;
-
-    for (int r = 0; r < ranks; r++) {
-        most = LSI_MAX(most, lsi_call_partials_of(call, r));
-    }
-    return most;
-}
-
-lsi_reduction lsi_call_partials_reduction(const lsi_call *call, int ranks)
-{
-    return lsi_reduction_of(call->op, call->dtype, call->ids * ranks);
-}
+#include "collective/local/plan.h"
 
 static int partials_phases(const lsi_collective *coll)
 {
