@@ -79,17 +79,21 @@ uint64_t lsi_journal_place(const lsi_journal *j, const ls_tensor *t)
     return t->tapes != 0 && known(j, t) ? lsi_place(t->node, t->output) : LSI_NOWHERE;
 }
 
-static void record_call(ls_context *c, const ls_op_call *k, size_t attrs_size,
-                        uint16_t tapes)
+static void record_call(ls_context *c, const ls_op_call *k, size_t attrs_size)
 {
     lsi_journal *j = lsi_journal_of(c);
-    struct ls_op_node *n = new_node(j);
+    const uint16_t tapes = lsi_call_tapes(c, k);
     const size_t nout = (size_t)k->op->outputs;
-    ls_tensor **p =
-        n != NULL
+    struct ls_op_node *n;
+    ls_tensor **p;
+
+    if (tapes == 0) {
+        return;
+    }
+    n = new_node(j);
+    p = n != NULL
             ? lsi_journal_alloc(j, (2 * k->nin + nout) * sizeof(uint64_t) + attrs_size)
             : NULL;
-
     if (p == NULL) {
         lsi_journal_no_memory(c);
         return;

@@ -72,13 +72,19 @@ static inline float *lsi_out_f32(ls_op_call *k, int i)
 /* Parts worth using for `work` units of about a nanosecond: 1 if it is too little. */
 int lsi_parts(const ls_op_call *k, int64_t work);
 
-/* Attributes of the operations, as the tape keeps them: plain bytes, no pointers. */
+/*
+ * Attributes of the operations, as the tape keeps them: plain bytes, no pointers, and
+ * nothing that changes from step to step, which is an input. So the attributes of a call
+ * are the same bytes in every step, context and process (tests/conformance checks it).
+ * They are zeroed before they are set, and those that functions return have no bytes
+ * between their fields, which a copy need not keep: hence int where bool would do.
+ */
 typedef struct lsi_reduce_attrs {
     uint32_t mask; /* bit a: axis a is reduced (of the input's axes) */
-    bool keepdims;
+    int keepdims;
 } lsi_reduce_attrs;
 typedef struct lsi_matmul_attrs {
-    bool ta, tb;
+    int ta, tb;
     ls_activation activation; /* dense only */
 } lsi_matmul_attrs;
 typedef struct lsi_conv_attrs {
@@ -87,19 +93,22 @@ typedef struct lsi_conv_attrs {
     ls_activation activation;
     int pad[2];       /* before, rows and columns; filled in by the public function */
     int64_t image[4]; /* conv2d_input_grad: shape of x; filter_grad: shape of w */
-    int multiplier;   /* depthwise: outputs per channel */
 } lsi_conv_attrs;
 typedef struct lsi_pool_attrs {
     int size[2], stride[2], pad[2];
     ls_padding padding;
-    bool relu;
+    int relu;
     int64_t image[4]; /* gradients: shape of x */
 } lsi_pool_attrs;
 typedef struct lsi_attention_attrs {
     float scale; /* never 0 here */
-    bool causal;
+    int causal;
     int heads; /* self_attention: side by side in a row; attention: 0 */
 } lsi_attention_attrs;
+_Static_assert(sizeof(lsi_conv_attrs) == 8 * sizeof(int) + 4 * sizeof(int64_t) &&
+                   sizeof(lsi_pool_attrs) == sizeof(lsi_conv_attrs) &&
+                   sizeof(lsi_attention_attrs) == sizeof(float) + 2 * sizeof(int),
+               "no bytes between the fields");
 typedef struct lsi_scalars_attrs { /* clip lo hi; leaky_relu slope; epsilon; rate */
     double a, b;
 } lsi_scalars_attrs;
@@ -115,12 +124,11 @@ typedef struct lsi_shape_attrs { /* reshape, broadcast_to, tile, scatter, transp
     int64_t end[LS_MAX_DIMS];   /* pad: after; split: sizes */
     double value;               /* pad */
 } lsi_shape_attrs;
-typedef struct lsi_random_attrs {
+typedef struct lsi_random_attrs { /* where the numbers begin is the last input */
     ls_shape shape;
     ls_dtype dtype;
-    double a, b; /* lo hi; mean stddev; dropout: rate */
     int words;   /* of 32 bits that an element takes: 1 or 2 */
-    uint64_t seed, stream, position;
+    double a, b; /* lo hi; mean stddev; dropout: rate */
 } lsi_random_attrs;
 
 enum {
@@ -130,6 +138,12 @@ enum {
 
 /* 32-bit words that a number of `dtype` takes: 1 or 2. */
 int lsi_random_words_of(ls_dtype dtype);
+
+/*
+ * The last input of random operations: where their numbers begin, uint64 (3,) with seed,
+ * stream and position.
+ */
+enum { LSI_RANDOM_STATE_WORDS = 3 };
 typedef struct lsi_dtype_attrs { /* cast, one_hot */
     ls_dtype dtype;
     int64_t depth; /* one_hot */

@@ -104,20 +104,6 @@ static inline bool has_work(const ls_op_call *k)
     return false;
 }
 
-static inline void record_call(ls_context *c, const ls_op_call *k, size_t attrs_size,
-                               ls_tensor *const *inputs)
-{
-    uint16_t tapes = 0;
-
-    for (size_t i = 0; i < k->nin; i++) {
-        tapes |= inputs[i]->tapes;
-    }
-    tapes &= c->recording;
-    if (tapes != 0 && k->op->gradient != NULL) {
-        c->recorder.record(c, k, attrs_size, tapes);
-    }
-}
-
 static ls_status run_call(ls_context *c, ls_op_call *k)
 {
     ls_status st;
@@ -194,7 +180,7 @@ LSI_HOT void ls_op_apply(ls_context *c, const ls_op *op, ls_tensor *const *input
     } else if (st == LS_OK) {
         st = run_call(c, &k);
         if (st == LS_OK && c->recording != 0) {
-            record_call(c, &k, attrs_size, inputs);
+            c->recorder.record(c, &k, attrs_size);
         }
     }
     if (st != LS_OK) {
@@ -226,7 +212,7 @@ static LSI_COLD ls_status run_call_dense(ls_context *c, ls_op_call *k, size_t at
         st = run_call(c, k);
     }
     if (st == LS_OK && c->recording != 0) {
-        record_call(c, k, attrs_size, in);
+        c->recorder.record(c, k, attrs_size);
     }
     lsi_free(in);
     return st;

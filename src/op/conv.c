@@ -340,9 +340,6 @@ static ls_tensor *convolve(ls_context *c, const ls_op *op, ls_tensor *x, ls_tens
     if (x != NULL && w != NULL && x->ndim == 4 && w->ndim == 4) {
         at.pad[0] = pad_of(&at, 0, x, w);
         at.pad[1] = pad_of(&at, 1, x, w);
-        if (op == &lsi_op_depthwise_conv2d) {
-            at.multiplier = (int)LSI_MIN(w->dims[3], INT_MAX);
-        }
     }
     y = ls_op_apply1(c, op, in, bias == NULL ? 2 : 3, &at, sizeof at);
     return fused ? y : lsi_activate(c, o->activation, y);

@@ -169,7 +169,7 @@ LST_TEST(an_empty_batch_gives_an_empty_result_and_zero_gradients)
     ls_context *c = lst_open(&rt);
     ls_tensor *x = ZEROS(c, LS_SHAPE(0, 4, 4, 2)), *w = ZEROS(c, LS_SHAPE(2, 2, 2, 1));
     ls_tensor *y = ls_conv2d(c, x, w, NULL, NULL);
-    lsi_conv_attrs at = {{1, 1}, {1, 1}, LS_VALID, LS_LINEAR, {0, 0}, {2, 2, 2, 1}, 0};
+    lsi_conv_attrs at = {{1, 1}, {1, 1}, LS_VALID, LS_LINEAR, {0, 0}, {2, 2, 2, 1}};
 
     LST_CHECK(lst_holds(y, LS_SHAPE(0, 3, 3, 1), NULL, 0));
     LST_CHECK(lst_holds(lsi_op2(c, &lsi_op_conv2d_filter_grad, x, y, &at, sizeof at),
@@ -236,7 +236,7 @@ LST_TEST(wrong_images_filters_and_options_are_named)
     ls_runtime *rt;
     ls_context *c = lst_open(&rt);
     ls_conv_options o = LS_CONV_OPTIONS_INIT;
-    lsi_conv_attrs at = {{1, 1}, {1, 1}, LS_VALID, LS_LINEAR, {0, 0}, {1, 5, 5, 1}, 0};
+    lsi_conv_attrs at = {{1, 1}, {1, 1}, LS_VALID, LS_LINEAR, {0, 0}, {1, 5, 5, 1}};
 
 #define IMAGE ZEROS(c, LS_SHAPE(1, 5, 5, 3))
 #define FILTER ZEROS(c, LS_SHAPE(3, 3, 3, 2))

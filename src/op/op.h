@@ -37,7 +37,8 @@ struct ls_op_node {
 
 /* The functions of src/grad that a context calls; see src/grad/journal.c. */
 typedef struct lsi_recorder {
-    void (*record)(ls_context *c, const ls_op_call *k, size_t attrs_size, uint16_t tapes);
+    /* While a tape records: an operation ran, on dense inputs. */
+    void (*record)(ls_context *c, const ls_op_call *k, size_t attrs_size);
     void (*set_site)(ls_context *c, const char *file, int line); /* of the last records */
     void (*reset)(ls_context *c); /* the step ended: clear all tapes */
     void (*destroy)(ls_context *c);
@@ -73,6 +74,17 @@ struct ls_context {
     bool unplaced;       /* the error has no site yet: see ls_placed() */
     ls_error error;      /* code LS_OK: none yet */
 };
+
+/* The tapes that must record the call: they record now and watch one of its inputs. */
+static inline uint16_t lsi_call_tapes(const ls_context *c, const ls_op_call *k)
+{
+    uint16_t tapes = 0;
+
+    for (size_t i = 0; i < k->nin; i++) {
+        tapes |= k->in[i]->tapes;
+    }
+    return k->op->gradient != NULL ? tapes & c->recording : 0;
+}
 
 /* Apply a row to one, two or three inputs; return its first output. */
 ls_tensor *lsi_op1(ls_context *c, const ls_op *op, ls_tensor *x, const void *attrs,

@@ -1,6 +1,7 @@
 /*
  * Random numbers. Each call decides here where they come from: the next blocks of the
- * context's stream, or the stream of a seed that the call gives.
+ * context's stream, or the stream of a seed that the call gives. That is an input of the
+ * operation, as it is another one in every step.
  */
 #include "op/op.h"
 
@@ -30,14 +31,43 @@ static ls_random_state scrambled(const int64_t seed[2])
                              (uint64_t)mixed.w[3] << 32 | mixed.w[2], 0};
 }
 
+/* `at` as an input of an operation; NULL: out of memory, the step has failed. */
+static ls_tensor *state_tensor(ls_context *c, const ls_random_state *at)
+{
+    const uint64_t words[LSI_RANDOM_STATE_WORDS] = {at->seed, at->stream, at->position};
+    const ls_shape shape = LS_SHAPE(LSI_RANDOM_STATE_WORDS);
+    ls_tensor *t = lsi_context_struct(c); // as ls_constant(), which takes longer
+
+    if (t == NULL || !lsi_tensor_init(t, c->device, LS_U64, &shape)) {
+        return ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for a tensor");
+    }
+    lsi_device_copy(c->device, t->data, words, sizeof words);
+    return t;
+}
+
+/* Checks the last input. */
+static ls_status check_state(ls_op_call *k)
+{
+    const ls_tensor *state = k->in[k->nin - 1];
+
+    if (state->dtype != LS_U64 || state->ndim != 1 ||
+        state->count != LSI_RANDOM_STATE_WORDS) {
+        return ls_op_fail(k, LS_INVALID_ARGUMENT,
+                          "seed, stream and position must be uint64 (%d,), got %s",
+                          LSI_RANDOM_STATE_WORDS, lsi_text_of(state).s);
+    }
+    return LS_OK;
+}
+
 /*
  * Draws `count` numbers from where `at` stands and moves it on if they were drawn. For
  * dropout `x` is what they are for, else NULL.
  */
 static ls_tensor *draw_from(ls_context *c, const ls_op *op, ls_random_state *at,
-                            int64_t count, ls_tensor *x, lsi_random_attrs *attrs)
+                            int64_t count, ls_tensor *x, const lsi_random_attrs *attrs)
 {
     const uint64_t blocks = blocks_of(op, attrs->words, count);
+    ls_tensor *state = NULL;
     ls_tensor *y = NULL;
 
     if (blocks > UINT64_MAX - at->position) {
@@ -46,11 +76,9 @@ static ls_tensor *draw_from(ls_context *c, const ls_op *op, ls_random_state *at,
                                "ls_context_set_random_state() chooses another",
                                op->name, (unsigned long long)at->position);
     }
-    attrs->seed = at->seed;
-    attrs->stream = at->stream;
-    attrs->position = at->position;
-    y = op->max_inputs > 0 ? lsi_op1(c, op, x, attrs, sizeof *attrs)
-                           : ls_op_apply1(c, op, NULL, 0, attrs, sizeof *attrs);
+    state = state_tensor(c, at);
+    y = op->max_inputs > 1 ? lsi_op2(c, op, x, state, attrs, sizeof *attrs)
+                           : lsi_op1(c, op, state, attrs, sizeof *attrs);
     if (y != NULL) { // a failed operation draws nothing
         at->position += blocks;
     }
@@ -61,8 +89,12 @@ static ls_tensor *draw_from(ls_context *c, const ls_op *op, ls_random_state *at,
 static ls_status drawn(ls_op_call *k)
 {
     const lsi_random_attrs *attrs = k->attrs;
+    const ls_status st = check_state(k);
     char text[128];
 
+    if (st != LS_OK) {
+        return st;
+    }
     if (attrs->shape.ndim < 0 || attrs->shape.ndim > LS_MAX_DIMS ||
         ls_shape_count(&attrs->shape) < 0) {
         return ls_op_fail(k, LS_INVALID_ARGUMENT,
@@ -175,7 +207,7 @@ static ls_status random_uniform_shape(ls_op_call *k)
     return drawn(k);
 }
 
-LSI_ROW(random_uniform, 0, 0, 1, random_uniform_shape, lsi_ref_random_uniform, NULL);
+LSI_ROW(random_uniform, 1, 1, 1, random_uniform_shape, lsi_ref_random_uniform, NULL);
 
 ls_tensor *(ls_random_uniform)(ls_context *c, ls_dtype dtype, ls_shape shape, double lo,
                                double hi)
@@ -206,7 +238,7 @@ static ls_status random_normal_shape(ls_op_call *k)
     return drawn(k);
 }
 
-LSI_ROW(random_normal, 0, 0, 1, random_normal_shape, lsi_ref_random_normal, NULL);
+LSI_ROW(random_normal, 1, 1, 1, random_normal_shape, lsi_ref_random_normal, NULL);
 
 ls_tensor *(ls_random_normal)(ls_context *c, ls_dtype dtype, ls_shape shape, double mean,
                               double stddev)
@@ -221,7 +253,7 @@ ls_tensor *(ls_stateless_random_normal)(ls_context *c, ls_dtype dtype, ls_shape 
                         &shape, seed, mean, stddev);
 }
 
-LSI_ROW(random_truncated_normal, 0, 0, 1, random_normal_shape,
+LSI_ROW(random_truncated_normal, 1, 1, 1, random_normal_shape,
         lsi_ref_random_truncated_normal, NULL);
 
 ls_tensor *(ls_random_truncated_normal)(ls_context *c, ls_dtype dtype, ls_shape shape,
@@ -243,8 +275,11 @@ static ls_status dropout_shape(ls_op_call *k)
 {
     const lsi_random_attrs *attrs = k->attrs;
     const ls_shape shape = lsi_shape(k->in[0]);
-    const ls_status st = lsi_shape_same_float(k);
+    ls_status st = lsi_shape_same_float(k);
 
+    if (st == LS_OK) {
+        st = check_state(k);
+    }
     if (st != LS_OK) {
         return st;
     }
@@ -270,7 +305,7 @@ static void dropout_gradient(ls_context *c, const ls_op_node *n, ls_tensor *cons
     gin[0] = ls_where(c, ls_cast(c, n->out[1], LS_BOOL), kept, lsi_scalar(c, dtype, 0));
 }
 
-LSI_ROW(dropout, 1, 1, 2, dropout_shape, lsi_ref_dropout, dropout_gradient);
+LSI_ROW(dropout, 2, 2, 2, dropout_shape, lsi_ref_dropout, dropout_gradient);
 
 static ls_tensor *drop(ls_context *c, ls_tensor *x, double rate, ls_random_state *at)
 {

@@ -274,6 +274,41 @@ LST_TEST(the_gradient_of_dropout_goes_through_what_was_kept)
     lst_close(c, rt);
 }
 
+LST_TEST(where_the_numbers_begin_is_an_input_of_the_operation)
+{
+    ls_runtime *rt;
+    ls_context *c = lst_open(&rt);
+    ls_random_state begin = {0};
+    lsi_random_attrs attrs;
+    ls_tensor *state, *want, *got, *x[2] = {ZEROS(c, LS_SHAPE(9)), NULL};
+    ls_tensor *out[LSI_MAX_OUTPUTS];
+
+    ls_context_random_state(c, &begin);
+    want = ls_random_uniform(c, LS_F32, LS_SHAPE(9), 0, 1);
+    memset(&attrs, 0, sizeof attrs);
+    attrs.shape = LS_SHAPE(9);
+    attrs.dtype = LS_F32;
+    attrs.b = 1;
+    attrs.words = 1;
+    state = ls_constant(c, LS_U64, LS_SHAPE(3),
+                        (const uint64_t[]){begin.seed, begin.stream, begin.position});
+    got = ls_op_apply1(c, &lsi_op_random_uniform, &state, 1, &attrs, sizeof attrs);
+    LST_CHECK(memcmp(got->data, want->data, ls_tensor_bytes(want)) == 0);
+    state = ls_constant(c, LS_U64, LS_SHAPE(3),
+                        (const uint64_t[]){begin.seed, begin.stream, 1});
+    got = ls_op_apply1(c, &lsi_op_random_uniform, &state, 1, &attrs, sizeof attrs);
+    LST_CHECK(memcmp(got->data, (const char *)want->data + 16, 20) == 0); // a block on
+    state = ls_constant(c, LS_I64, LS_SHAPE(3), NULL);
+    (void)ls_op_apply1(c, &lsi_op_random_uniform, &state, 1, &attrs, sizeof attrs);
+    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "random_uniform: seed, stream and position");
+    attrs.a = 0.5;
+    x[0] = ZEROS(c, LS_SHAPE(9));
+    x[1] = ls_constant(c, LS_U64, LS_SHAPE(2), NULL);
+    ls_op_apply(c, &lsi_op_dropout, x, 2, &attrs, sizeof attrs, out);
+    LST_STEP_FAILS(c, LS_INVALID_ARGUMENT, "uint64 (3,), got uint64 (2,)");
+    lst_close(c, rt);
+}
+
 LST_TEST(mistakes_are_named)
 {
     ls_runtime *rt;
@@ -335,5 +370,6 @@ LST_MAIN(LST_CASE(philox_gives_the_words_its_authors_publish),
          LST_CASE(dropout_drops_a_share_and_scales_the_rest),
          LST_CASE(dropout_keeps_all_at_rate_zero_and_drops_nans),
          LST_CASE(the_gradient_of_dropout_goes_through_what_was_kept),
+         LST_CASE(where_the_numbers_begin_is_an_input_of_the_operation),
          LST_CASE(mistakes_are_named),
          LST_CASE(equal_bounds_and_zero_deviations_give_the_number))

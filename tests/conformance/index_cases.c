@@ -38,17 +38,20 @@ static void one_hot_(ls_context *c, const op_entry *e, const op_case *k,
 static void dropout_(ls_context *c, const op_entry *e, const op_case *k,
                      ls_tensor *const *in, size_t n, ls_tensor **out)
 {
-    lsi_random_attrs at;
+    static const uint64_t at[LSI_RANDOM_STATE_WORDS] = {5, 0, 17};
+    ls_tensor *both[2] = {in[0], NULL};
+    lsi_random_attrs attrs;
 
+    (void)n;
     if (k->kind != OP_GRADIENT) {
         out[0] = ls_dropout(c, in[0], k->f[0]);
         return;
     }
-    memset(&at, 0, sizeof at);
-    at.a = k->f[0];
-    at.seed = 5;
-    at.position = 17;
-    ls_op_apply(c, lsi_op_table[e->op], in, n, &at, sizeof at, out);
+    memset(&attrs, 0, sizeof attrs);
+    attrs.a = k->f[0];
+    attrs.words = 1;
+    both[1] = ls_constant(c, LS_U64, LS_SHAPE(LSI_RANDOM_STATE_WORDS), at);
+    ls_op_apply(c, lsi_op_table[e->op], both, 2, &attrs, sizeof attrs, out);
 }
 
 /* p: dtype, the number of sizes, the sizes; f: lo hi, or mean and deviation. */

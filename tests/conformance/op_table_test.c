@@ -1,7 +1,7 @@
 /*
  * Tests every row of the operation table: its shape rule, that fast kernels agree with
- * the reference, its gradient against finite differences, and that it rejects bad
- * arguments. A row without one of these fails the suite; the catalogue is in op_cases.h.
+ * the reference, its gradient against finite differences, that its attributes are the
+ * same wherever it runs, and that it rejects bad arguments. A row without one of these fails the suite; the catalogue is in op_cases.h.
  */
 #include "grad/gradient_check.h"
 #include "ls_test.h"
@@ -415,6 +415,139 @@ LST_TEST(gradients_agree_with_central_differences)
     ls_runtime_release(rt);
 }
 
+/* ---- attributes ---- */
+
+enum { SEEN_MOST = 256, SEEN_BYTES = 512 };
+
+/* The operations that ran in a context, with their attributes. */
+struct seen {
+    struct {
+        const ls_op *op;
+        size_t size;
+        unsigned char attrs[SEEN_BYTES];
+    } call[SEEN_MOST];
+    size_t count;
+    ls_status st; /* of the step */
+    void (*record)(ls_context *c, const ls_op_call *k, size_t attrs_size);
+};
+
+static struct seen *seeing; /* by the context that runs now */
+
+static void see(ls_context *c, const ls_op_call *k, size_t attrs_size)
+{
+    LSI_ASSERT(seeing->count < SEEN_MOST && attrs_size <= SEEN_BYTES);
+    seeing->call[seeing->count].op = k->op;
+    seeing->call[seeing->count].size = attrs_size;
+    if (attrs_size > 0) {
+        memcpy(seeing->call[seeing->count].attrs, k->attrs, attrs_size);
+    }
+    seeing->count++;
+    seeing->record(c, k, attrs_size);
+}
+
+/* Runs a case and its gradient, both recorded by a tape that also shows them to see(). */
+static void run_seen(ls_context *c, const op_entry *e, const op_case *k,
+                     ls_tensor *const *in, size_t n, struct seen *seen)
+{
+    ls_tape_options o = LS_TAPE_OPTIONS_INIT;
+    ls_tensor *out[LSI_MAX_OUTPUTS] = {NULL}, *from[SIG_MOST], *grads[SIG_MOST];
+    ls_tape *tape;
+    size_t watched = 0;
+
+    o.persistent = true; // the gradient is recorded, too
+    tape = ls_tape_open(c, &o);
+    memset(seen, 0, sizeof *seen);
+    seen->record = c->recorder.record;
+    c->recorder.record = see;
+    seeing = seen;
+    for (size_t i = 0; i < n; i++) {
+        if (in[i] != NULL && lsi_dtype_is_float((ls_dtype)in[i]->dtype)) {
+            from[watched++] = in[i];
+            ls_tape_watch(c, tape, in[i]);
+        }
+    }
+    e->apply(c, e, k, in, n, out);
+    ls_gradients(c, tape, out, NULL,
+                 e->differentiated == 0 ? 1 : (size_t)e->differentiated, from, watched,
+                 grads);
+    c->recorder.record = seen->record;
+    seen->st = ls_context_finish(c, NULL);
+}
+
+/* The same on a stack that begins elsewhere. */
+static __attribute__((noinline)) void run_deeper(ls_context *c, const op_entry *e,
+                                                 const op_case *k, ls_tensor *const *in,
+                                                 size_t n, struct seen *seen)
+{
+    volatile char away[4096];
+
+    away[0] = 0;
+    run_seen(c, e, k, in, n, seen);
+    away[sizeof away - 1] = away[0];
+}
+
+static void compare_seen(const op_entry *e, const op_case *k, const struct seen *a,
+                         const struct seen *b)
+{
+    if (a->count != b->count || a->count == 0 || a->st != LS_OK || b->st != LS_OK) {
+        complain(e, k, "%zu operations and %s here, %zu and %s there", a->count,
+                 ls_status_name(a->st), b->count, ls_status_name(b->st));
+        return;
+    }
+    for (size_t i = 0; i < a->count; i++) {
+        if (a->call[i].op != b->call[i].op || a->call[i].size != b->call[i].size ||
+            memcmp(a->call[i].attrs, b->call[i].attrs, a->call[i].size) != 0) {
+            complain(e, k,
+                     "the attributes of %s are other bytes in another context: they hold "
+                     "a pointer, bytes that were not set, or what should be an input",
+                     a->call[i].op->name);
+            return;
+        }
+    }
+}
+
+/*
+ * Two runs of every case, and of its gradient, have nothing in common but the values of
+ * the inputs: runtime, device, memory, stack, random state.
+ */
+LST_TEST(attributes_are_the_same_bytes_wherever_and_whenever_an_operation_runs)
+{
+    static struct seen here, there;
+    const ls_random_state later = {99, 3, 1000};
+    ls_error err = LS_ERROR_INIT;
+    struct pair p;
+
+    open_pair(&p, "baseline", 1, false);
+    for (int op = 1; op < LSI_OP_COUNT; op++) {
+        const op_entry *e = op_find((lsi_op_id)op);
+        uint64_t random = 77 + (uint64_t)op;
+
+        for (const op_case *k = e == NULL ? NULL : e->cases;
+             k != NULL && k->kind != OP_NO_MORE; k++) {
+            ls_tensor *in[SIG_MOST] = {NULL}, *copy[SIG_MOST] = {NULL};
+            ls_device *dev = ls_runtime_device(p.ref, 0);
+            sig_sizes sizes;
+            size_t n = 0;
+
+            sig_draw(k->in, 3, &random, &sizes);
+            if (k->kind == OP_BAD ||
+                !make_inputs(e, k, &sizes, LS_F32, dev, &random, in, &n)) {
+                continue;
+            }
+            for (size_t i = 0; i < n; i++) {
+                copy[i] = sig_copy(ls_runtime_device(p.fast, 0), in[i]);
+            }
+            LST_OK(ls_context_set_random_state(p.fast_context, &later, &err));
+            run_seen(p.ref_context, e, k, in, n, &here);
+            run_deeper(p.fast_context, e, k, copy, n, &there);
+            compare_seen(e, k, &here, &there);
+            release_all(in, n);
+            release_all(copy, n);
+        }
+    }
+    close_pair(&p);
+}
+
 /* ---- bad arguments ---- */
 
 static void check_failure(const op_entry *e, const op_case *k, ls_context *c, int line,
@@ -452,4 +585,5 @@ LST_MAIN(LST_CASE(every_row_has_a_test_of_each_kind),
          LST_CASE(fast_kernels_agree_with_the_reference_at_every_instruction_set),
          LST_CASE(onednn_agrees_with_the_reference_where_it_is_used),
          LST_CASE(gradients_agree_with_central_differences),
+         LST_CASE(attributes_are_the_same_bytes_wherever_and_whenever_an_operation_runs),
          LST_CASE(bad_arguments_are_named_with_their_operation_and_place))

@@ -60,7 +60,6 @@ static lsi_conv_attrs conv_attrs(const op_case *k, const int64_t *image,
                                 at.stride[a], at.padding)
                         .pad;
     }
-    at.multiplier = (int)filter[3];
     return at;
 }
 

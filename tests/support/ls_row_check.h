@@ -113,12 +113,13 @@ typedef struct lst_call {
     uint64_t attrs[64];
 } lst_call;
 
-static inline void lst_record(ls_context *c, const ls_op_call *k, size_t attrs_size,
-                              uint16_t tapes)
+static inline void lst_record(ls_context *c, const ls_op_call *k, size_t attrs_size)
 {
     lst_call *call = c->recorder.self;
 
-    (void)tapes;
+    if (lsi_call_tapes(c, k) == 0) {
+        return;
+    }
     LSI_ASSERT(k->nin <= LSI_COUNT_OF(call->in) && attrs_size <= sizeof call->attrs);
     call->op = k->op;
     call->nin = k->nin;

@@ -61,7 +61,9 @@ typedef struct ls_op {
 } ls_op;
 
 /*
- * Runs `op` on `n` inputs with a copy of `attrs_size` bytes at `attrs`;
+ * Runs `op` on `n` inputs with a copy of `attrs_size` bytes at `attrs`, which hold values
+ * and no pointers: a tape keeps them. What changes from step to step (a rate, a counter,
+ * where random numbers begin) is an input: a scalar or another small tensor.
  * outs[0..outputs-1] receive the results, which belong to the context, or NULL after a
  * failure. A NULL input fails the step unless it has failed before.
  */

@@ -15,11 +15,12 @@ int lsi_random_words_of(ls_dtype dtype)
     return dtype == LS_F64 || lsi_dtype_is_int(dtype) ? 2 : 1;
 }
 
-/* Fills values[0 .. per block) with what block `position` gives. */
+/* Fills values[0 .. per block) with what block `block` gives, counted from `at`. */
 typedef struct drawing {
     ls_op_call *k;
     const lsi_random_attrs *attrs;
-    void (*draw)(const struct drawing *d, uint64_t position, double *values);
+    ls_random_state at; /* where the first block is */
+    void (*draw)(const struct drawing *d, uint64_t block, double *values);
     int per_block;
     uint64_t blocks; /* from one group of per_block elements to the next */
     ls_dtype dtype;  /* of the result */
@@ -27,9 +28,18 @@ typedef struct drawing {
     double below_hi; /* uniform: the largest number of the dtype below the upper bound */
 } drawing;
 
-static lsi_words words_at(const lsi_random_attrs *attrs, uint64_t position)
+/* The last input: where the numbers begin. */
+static ls_random_state state_of(const ls_op_call *k)
 {
-    return lsi_random_words(attrs->seed, attrs->stream, position);
+    const uint64_t *words = k->in[k->nin - 1]->data;
+
+    return (ls_random_state){words[0], words[1], words[2]};
+}
+
+/* Block number `i` from where the numbers begin. */
+static lsi_words words_at(const ls_random_state *at, uint64_t i)
+{
+    return lsi_random_words(at->seed, at->stream, at->position + i);
 }
 
 static void store_drawn(ls_dtype dtype, void *to, int64_t at, const double *values, int n)
@@ -61,7 +71,7 @@ static void draw_share(void *arg, int part, int parts)
         const int64_t at = b * d->per_block;
         double values[PER_BLOCK] = {0};
 
-        d->draw(d, d->attrs->position + (uint64_t)b * d->blocks, values);
+        d->draw(d, (uint64_t)b * d->blocks, values);
         store_drawn(d->dtype, y->data, at, values,
                     (int)LSI_MIN((int64_t)d->per_block, y->count - at));
     }
@@ -74,6 +84,7 @@ static ls_status fill_drawn(ls_op_call *k, drawing *d, uint64_t blocks,
 
     d->k = k;
     d->attrs = k->attrs;
+    d->at = state_of(k);
     d->dtype = (ls_dtype)k->out[0]->dtype;
     d->per_block = PER_BLOCK / d->attrs->words;
     d->blocks = blocks;
@@ -129,10 +140,10 @@ LSI_INLINE double scaled(ls_dtype dtype, double v, double scale, double shift)
 
 /* ---- uniform ---- */
 
-LSI_INLINE void uniform_block(const drawing *d, ls_dtype dtype, uint64_t position,
+LSI_INLINE void uniform_block(const drawing *d, ls_dtype dtype, uint64_t block,
                               double *values)
 {
-    const lsi_words r = words_at(d->attrs, position);
+    const lsi_words r = words_at(&d->at, block);
 
     for (int i = 0; i < (dtype == LS_F64 ? PER_BLOCK / 2 : PER_BLOCK); i++) {
         const double v = scaled(dtype, unit(dtype, &r, i), d->range, d->a);
@@ -141,12 +152,12 @@ LSI_INLINE void uniform_block(const drawing *d, ls_dtype dtype, uint64_t positio
     }
 }
 
-static void draw_uniform(const drawing *d, uint64_t position, double *values)
+static void draw_uniform(const drawing *d, uint64_t block, double *values)
 {
     switch (d->dtype) {
 #define EACH(D, T)                                                                       \
     case LS_##D:                                                                         \
-        uniform_block(d, LS_##D, position, values);                                      \
+        uniform_block(d, LS_##D, block, values);                                         \
         break;
         LSI_FLOATS(EACH)
 #undef EACH
@@ -169,8 +180,7 @@ static void uniform_f32_share(void *arg, int part, int parts)
 
     lsi_team_share(n, PER_BLOCK, part, parts, &begin, &end);
     for (int64_t at = begin; at < end; at += PER_BLOCK) {
-        const lsi_words r =
-            words_at(d->attrs, d->attrs->position + (uint64_t)(at / PER_BLOCK));
+        const lsi_words r = words_at(&d->at, (uint64_t)(at / PER_BLOCK));
         const int64_t m = LSI_MIN((int64_t)PER_BLOCK, end - at);
 
         for (int64_t i = 0; i < m; i++) {
@@ -214,8 +224,9 @@ static uint64_t bits_of(double v)
 
 static void uniform_int_share(void *arg, int part, int parts)
 {
-    const ls_op_call *k = arg;
-    const lsi_random_attrs *attrs = k->attrs;
+    const drawing *d = arg;
+    const ls_op_call *k = d->k;
+    const lsi_random_attrs *attrs = d->attrs;
     const int words = attrs->words;
     const int per_block = PER_BLOCK / words;
     const uint64_t lo = bits_of(attrs->a);
@@ -226,7 +237,7 @@ static void uniform_int_share(void *arg, int part, int parts)
 
     lsi_team_share(n, per_block, part, parts, &begin, &end);
     for (int64_t at = begin; at < end; at += per_block) {
-        const lsi_words r = words_at(attrs, attrs->position + (uint64_t)(at / per_block));
+        const lsi_words r = words_at(&d->at, (uint64_t)(at / per_block));
         const int64_t m = LSI_MIN((int64_t)per_block, end - at);
 
         for (int64_t i = 0; i < m; i++) {
@@ -247,16 +258,17 @@ ls_status lsi_ref_random_uniform(ls_op_call *k)
     const double hi = rounded(attrs->dtype, attrs->b);
     drawing d = {0};
 
+    d.k = k;
+    d.attrs = attrs;
+    d.at = state_of(k);
     if (lsi_dtype_is_int(attrs->dtype)) {
-        lsi_team_run(k->team, lsi_parts(k, n * NS_A_BLOCK / 2), uniform_int_share, k);
+        lsi_team_run(k->team, lsi_parts(k, n * NS_A_BLOCK / 2), uniform_int_share, &d);
         return LS_OK;
     }
     d.a = lo;
     d.range = rounded(attrs->dtype, hi - lo);
     d.below_hi = lo < hi ? before(attrs->dtype, hi) : hi;
     if (attrs->dtype == LS_F32) {
-        d.k = k;
-        d.attrs = attrs;
         lsi_team_run(k->team, lsi_parts(k, n / PER_BLOCK * NS_A_BLOCK), uniform_f32_share,
                      &d);
         return LS_OK;
@@ -290,9 +302,9 @@ static void box_muller64(const uint32_t *x, double *values)
     values[1] = cos(angle) * radius;
 }
 
-static void normals(const drawing *d, uint64_t position, double *values)
+static void normals(const drawing *d, uint64_t block, double *values)
 {
-    const lsi_words r = words_at(d->attrs, position);
+    const lsi_words r = words_at(&d->at, block);
 
     if (d->per_block == PER_BLOCK) {
         box_muller32(r.w[0], r.w[1], values);
@@ -319,9 +331,9 @@ static void scale_normal(const drawing *d, double *values)
     }
 }
 
-static void draw_normal(const drawing *d, uint64_t position, double *values)
+static void draw_normal(const drawing *d, uint64_t block, double *values)
 {
-    normals(d, position, values);
+    normals(d, block, values);
     scale_normal(d, values);
 }
 
@@ -344,14 +356,14 @@ ls_status lsi_ref_random_normal(ls_op_call *k)
 
 /* The group has a stretch of blocks to ask on in; it does not get to its end: of 1024
  * numbers in it 46 are refused. */
-static void draw_truncated(const drawing *d, uint64_t position, double *values)
+static void draw_truncated(const drawing *d, uint64_t block, double *values)
 {
     int got = 0;
 
-    for (; got < d->per_block; position++) {
+    for (; got < d->per_block; block++) {
         double fresh[PER_BLOCK] = {0};
 
-        normals(d, position, fresh);
+        normals(d, block, fresh);
         for (int i = 0; i < d->per_block && got < d->per_block; i++) {
             if (fabs(fresh[i]) < 2.0) {
                 values[got++] = fresh[i];
@@ -374,12 +386,13 @@ ls_status lsi_ref_random_truncated_normal(ls_op_call *k)
 /* ---- dropout ---- */
 
 /* Which elements from `begin` to `end` stay: those whose number is not below the rate. */
-static void keep(const lsi_random_attrs *attrs, int64_t begin, int64_t end, uint8_t *mask)
+static void keep(const ls_random_state *from, double rate, int64_t begin, int64_t end,
+                 uint8_t *mask)
 {
-    const uint32_t threshold = (uint32_t)ceilf((float)attrs->a * 0x1p23F);
+    const uint32_t threshold = (uint32_t)ceilf((float)rate * 0x1p23F);
 
     for (int64_t at = begin; at < end; at += PER_BLOCK) {
-        const lsi_words r = words_at(attrs, attrs->position + (uint64_t)(at / PER_BLOCK));
+        const lsi_words r = words_at(from, (uint64_t)(at / PER_BLOCK));
         uint8_t stays[PER_BLOCK];
 
         for (int i = 0; i < PER_BLOCK; i++) {
@@ -397,6 +410,7 @@ static void dropout_share(void *arg, int part, int parts)
 {
     ls_op_call *k = arg;
     const lsi_random_attrs *attrs = k->attrs;
+    const ls_random_state from = state_of(k);
     const double scale = rounded((ls_dtype)k->in[0]->dtype, 1.0 / (1.0 - attrs->a));
     const void *x = k->in[0]->data;
     void *y = k->out[0]->data;
@@ -406,7 +420,7 @@ static void dropout_share(void *arg, int part, int parts)
     int64_t end = 0;
 
     lsi_team_share(n, PER_BLOCK, part, parts, &begin, &end);
-    keep(attrs, begin, end, mask);
+    keep(&from, attrs->a, begin, end, mask);
     switch (k->in[0]->dtype) {
 #define EACH(D, T)                                                                       \
     case LS_##D:                                                                         \
