@@ -50,7 +50,18 @@ static void level_free(lsi_level *level, int n)
     lsi_free(level->context);
     lsi_free(level->replica);
     lsi_free(level->visible);
+    lsi_free(level->ended);
     lsi_free(level);
+}
+
+/* The error of replicas that wait for replica `k` after it has ended. */
+static void describe_end(ls_error *why, int k)
+{
+    *why = (ls_error)LS_ERROR_INIT;
+    (void)lsi_fail_kind(why, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
+                        "replica %d has ended while others wait for it: replicas made "
+                        "a different number of merge_call or collective calls",
+                        k);
 }
 
 static ls_status fill_level(struct lsi_crew *crew, lsi_level *level, ls_error *err)
@@ -68,6 +79,7 @@ static ls_status fill_level(struct lsi_crew *crew, lsi_level *level, ls_error *e
     level->context = lsi_alloc(n, sizeof(ls_context *));
     level->replica = lsi_alloc(n, sizeof(lsi_replica));
     level->visible = lsi_alloc_aligned(n * sizeof(lsi_visible_state), 64);
+    level->ended = lsi_alloc(n, sizeof(ls_error));
     run->results = lsi_alloc(n, sizeof(ls_value *));
     run->shown = lsi_alloc(n, sizeof(void *));
     run->errors = lsi_alloc(n, sizeof(ls_error));
@@ -76,13 +88,14 @@ static ls_status fill_level(struct lsi_crew *crew, lsi_level *level, ls_error *e
         memset(level->visible, 0, n * sizeof(lsi_visible_state));
     }
     if (level->comm == NULL || level->context == NULL || level->replica == NULL ||
-        level->visible == NULL || run->shown == NULL || run->results == NULL ||
+        level->visible == NULL || level->ended == NULL || run->shown == NULL || run->results == NULL ||
         run->errors == NULL || run->finished == NULL) {
         return lsi_fail_memory(err, "the replicas of a strategy", n * sizeof(ls_error));
     }
     for (size_t k = 0; k < n; k++) {
         atomic_init(&level->visible[k].depth, 0);
         atomic_init(&level->visible[k].merge, LSI_MERGE_OUT);
+        describe_end(&level->ended[k], crew->strategy->first + (int)k);
     }
     opts.spin_us = crew->strategy->spin_us;
     st = ls_comm_local(crew->n, &opts, level->comm, err);

@@ -72,6 +72,7 @@ typedef struct lsi_level {
     ls_context *cross; /* for merge functions */
     lsi_replica *replica;
     lsi_visible_state *visible; /* one per replica */
+    ls_error *ended; /* one per replica: why those fail that wait for it after its end */
 } lsi_level;
 
 enum { LSI_MAX_LEVELS = 16 };
