@@ -104,7 +104,48 @@ static bool run_program(const program *p, unsigned seconds, struct tally *t, cha
     return fine;
 }
 
-int work_seeds(uint64_t first, uint64_t count)
+/* The same for workers: with what one process of all replicas computes. */
+static bool run_on_workers(const program *p, unsigned seconds, int workers,
+                           struct tally *t, char *why, size_t size)
+{
+    const config k = p->seed % 2 == 0 ? FAST : THREADS; // both give the same bits
+    machine *one, *each[MOST_REPLICAS] = {NULL};
+    bool fine = true;
+
+    (void)alarm(seconds);
+    one = machine_run_alone(p, FAST, workers);
+    machine_run_workers(p, k, workers, each);
+    for (int w = -1; w < workers && fine; w++) {
+        const machine *m = w < 0 ? one : each[w];
+
+        if (m->complaint[0] != '\0') {
+            (void)snprintf(why, size, "worker %d (-1: one process): %s", w, m->complaint);
+            fine = false;
+        }
+    }
+    for (int w = 0; w < workers && fine; w++) {
+        fine = machine_compare_worker(one, each[w], why, size) &&
+               machine_compare_workers(each[0], each[w], why, size);
+    }
+    t->well += one->failures == 0;
+    for (int w = 0; w < workers; w++) {
+        t->values += each[w]->log.count;
+        machine_free(each[w]);
+    }
+    machine_free(one);
+    (void)alarm(0);
+    return fine;
+}
+
+/* Runs the program in every way that is compared; false: `why` says what is wrong. */
+static bool run_and_compare(const program *p, unsigned seconds, int workers,
+                            struct tally *t, char *why, size_t size)
+{
+    return workers > 1 ? run_on_workers(p, seconds, workers, t, why, size)
+                       : run_program(p, seconds, t, why, size);
+}
+
+int work_seeds(uint64_t first, uint64_t count, int workers)
 {
     static program p;
     struct tally t = {0, 0};
@@ -115,7 +156,7 @@ int work_seeds(uint64_t first, uint64_t count)
         printf("@%llu\n", (unsigned long long)seed);
         (void)fflush(stdout);
         program_generate(seed, &p);
-        if (!run_program(&p, SECONDS, &t, why, sizeof why)) {
+        if (!run_and_compare(&p, SECONDS, workers, &t, why, sizeof why)) {
             printf("%s\n", why);
             (void)fflush(stdout);
             return EXIT_WRONG;
@@ -127,18 +168,19 @@ int work_seeds(uint64_t first, uint64_t count)
     return atomic_load(&lst_failures) == 0 ? 0 : EXIT_WRONG;
 }
 
-static bool run_and_explain(const program *p, struct tally *t, char *why, size_t size)
+static bool run_and_explain(const program *p, int workers, struct tally *t, char *why,
+                            size_t size)
 {
     machine *m;
 
     (void)alarm(SECONDS_ALONE);
-    m = machine_run(p, FAST);
+    m = machine_run_alone(p, FAST, workers > 1 ? workers : 0);
     machine_explain(m, stdout);
     machine_free(m);
-    return run_program(p, SECONDS_ALONE, t, why, size);
+    return run_and_compare(p, SECONDS_ALONE, workers, t, why, size);
 }
 
-int work_file(const char *name, uint64_t times)
+int work_file(const char *name, uint64_t times, int workers)
 {
     static program p;
     struct tally t = {0, 0};
@@ -155,8 +197,8 @@ int work_file(const char *name, uint64_t times)
     (void)fclose(f);
     prepare_process();
     for (uint64_t i = 0; i < times; i++) {
-        if (i == 0 ? !run_and_explain(&p, &t, why, sizeof why)
-                   : !run_program(&p, SECONDS_ALONE, &t, why, sizeof why)) {
+        if (i == 0 ? !run_and_explain(&p, workers, &t, why, sizeof why)
+                   : !run_and_compare(&p, SECONDS_ALONE, workers, &t, why, sizeof why)) {
             printf("%s\n", why);
             return EXIT_WRONG;
         }

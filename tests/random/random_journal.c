@@ -71,6 +71,17 @@ static double element_of(const char *bytes, ls_dtype dtype, size_t i)
     }
 }
 
+static const char *machine_name(const machine *m)
+{
+    static const char *const workers[MOST_REPLICAS] = {"worker 0", "worker 1", "worker 2",
+                                                       "worker 3"};
+
+    if (m->workers == 0) {
+        return config_name(m->k);
+    }
+    return m->worker < 0 ? "one process" : workers[m->worker];
+}
+
 struct difference {
     char *why;
     size_t size;
@@ -119,8 +130,8 @@ static bool compare_tensors(const machine *a, const machine *b, const entry *x,
 
         return note_difference(
             d, "%s: %s %s is %s, %s %s is %s", place_of(a, x, where, sizeof where),
-            config_name(a->k), ls_dtype_name(x->dtype),
-            ls_shape_text(&x->shape, s, sizeof s), config_name(b->k),
+            machine_name(a), ls_dtype_name(x->dtype),
+            ls_shape_text(&x->shape, s, sizeof s), machine_name(b),
             ls_dtype_name(y->dtype), ls_shape_text(&y->shape, t, sizeof t));
     }
     if (x->bytes == 0 || memcmp(p, q, x->bytes) == 0 || bound == INFINITY) {
@@ -128,8 +139,8 @@ static bool compare_tensors(const machine *a, const machine *b, const entry *x,
     }
     if (same_kernels || op_epsilon(x->dtype) == 0) {
         return note_difference(d, "%s: %s and %s give other bits for %s",
-                               place_of(a, x, where, sizeof where), config_name(a->k),
-                               config_name(b->k), ls_dtype_name(x->dtype));
+                               place_of(a, x, where, sizeof where), machine_name(a),
+                               machine_name(b), ls_dtype_name(x->dtype));
     }
     for (size_t i = 0; i < x->bytes / ls_dtype_size(x->dtype); i++) {
         const double v = element_of(p, x->dtype, i), w = element_of(q, y->dtype, i);
@@ -139,8 +150,8 @@ static bool compare_tensors(const machine *a, const machine *b, const entry *x,
                                    "%s: element %zu of %s is %.9g with %s, %.9g with %s; "
                                    "the bound is %.3g",
                                    place_of(a, x, where, sizeof where), i,
-                                   ls_dtype_name(x->dtype), v, config_name(a->k), w,
-                                   config_name(b->k), bound);
+                                   ls_dtype_name(x->dtype), v, machine_name(a), w,
+                                   machine_name(b), bound);
         }
     }
     return true;
@@ -153,8 +164,8 @@ static bool compare_entries(const machine *a, const machine *b, size_t i,
     char where[800], other[800];
 
     if (x->kind != y->kind || x->statement != y->statement || x->replica != y->replica) {
-        return note_difference(d, "%s shows something at %s, %s at %s", config_name(a->k),
-                               place_of(a, x, where, sizeof where), config_name(b->k),
+        return note_difference(d, "%s shows something at %s, %s at %s", machine_name(a),
+                               place_of(a, x, where, sizeof where), machine_name(b),
                                place_of(b, y, other, sizeof other));
     }
     if (x->kind == TENSOR) {
@@ -166,12 +177,146 @@ static bool compare_entries(const machine *a, const machine *b, size_t i,
     if (x->code != y->code || x->bytes != y->bytes ||
         (x->bytes > 0 &&
          memcmp(a->log.bytes + x->offset, b->log.bytes + y->offset, x->bytes) != 0)) {
+        return note_difference(
+            d, "%s: %s gives %s \"%.*s\", %s gives %s \"%.*s\"",
+            place_of(a, x, where, sizeof where), machine_name(a), ls_status_name(x->code),
+            (int)x->bytes, a->log.bytes + x->offset, machine_name(b),
+            ls_status_name(y->code), (int)y->bytes, b->log.bytes + y->offset);
+    }
+    return true;
+}
+
+/* ---- workers ---- */
+
+/* An entry of `one` that the worker has, too: of the host, or of its own replicas. */
+static bool is_of_worker(const entry *e, const machine *worker)
+{
+    const int id = e->replica >= 0 ? e->replica : e->part - 1;
+
+    return id < 0 || (id >= worker->first && id < worker->first + worker->local);
+}
+
+/* Strings are not sent to other workers. */
+static bool is_refused_string(const machine *m, const entry *e)
+{
+    static const char words[] = "strings are not sent";
+    const char *text = m->log.bytes + e->offset;
+
+    for (size_t i = 0; e->code == LS_UNIMPLEMENTED && i + sizeof words - 1 <= e->bytes;
+         i++) {
+        if (memcmp(text + i, words, sizeof words - 1) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * The same entry, but for messages: they name devices and ranks. `done`: what follows is
+ * not comparable. Replicas that make different calls may fail with other codes.
+ */
+static bool compare_worker_entries(const machine *one, const entry *x,
+                                   const machine *worker, const entry *y, bool *done,
+                                   const struct difference *d)
+{
+    char where[800], other[800];
+
+    *done = x->layout || y->layout || x->unsettled || is_refused_string(worker, y) ||
+            (one->odd && x->kind == STATUS && y->kind == STATUS && x->code != LS_OK &&
+             y->code != LS_OK);
+    if (*done) {
+        return true;
+    }
+    if (x->kind != y->kind || x->statement != y->statement || x->replica != y->replica) {
+        return note_difference(d, "%s shows something at %s, %s at %s", machine_name(one),
+                               place_of(one, x, where, sizeof where),
+                               machine_name(worker),
+                               place_of(worker, y, other, sizeof other));
+    }
+    if (x->kind == TENSOR) {
+        return compare_tensors(one, worker, x, y, d);
+    }
+    if (x->code != y->code || y->unsettled) {
         return note_difference(d, "%s: %s gives %s \"%.*s\", %s gives %s \"%.*s\"",
-                               place_of(a, x, where, sizeof where), config_name(a->k),
+                               place_of(one, x, where, sizeof where), machine_name(one),
                                ls_status_name(x->code), (int)x->bytes,
-                               a->log.bytes + x->offset, config_name(b->k),
+                               one->log.bytes + x->offset, machine_name(worker),
                                ls_status_name(y->code), (int)y->bytes,
-                               b->log.bytes + y->offset);
+                               worker->log.bytes + y->offset);
+    }
+    return true;
+}
+
+bool machine_compare_worker(const machine *one, const machine *worker, char *why,
+                            size_t size)
+{
+    const struct difference d = {why, size};
+    size_t j = 0;
+    bool done = false;
+
+    for (size_t i = 0; i < one->log.count && !done; i++) {
+        const entry *x = &one->log.entries[i];
+
+        if (!is_of_worker(x, worker)) {
+            continue;
+        }
+        if (x->unsettled || x->layout) {
+            return true;
+        }
+        if (j == worker->log.count) {
+            char where[800];
+
+            return note_difference(&d, "only %s shows %s", machine_name(one),
+                                   place_of(one, x, where, sizeof where));
+        }
+        if (!compare_worker_entries(one, x, worker, &worker->log.entries[j++], &done,
+                                    &d)) {
+            return false;
+        }
+    }
+    if (!done && j < worker->log.count) {
+        char where[800];
+
+        return note_difference(
+            &d, "only %s shows %s", machine_name(worker),
+            place_of(worker, &worker->log.entries[j], where, sizeof where));
+    }
+    return true;
+}
+
+/* The next status of a call of the host, from entry `i` on. */
+static const entry *next_call(const machine *m, size_t *i)
+{
+    for (; *i < m->log.count; ++*i) {
+        const entry *e = &m->log.entries[*i];
+
+        if (e->kind == STATUS && e->replica < 0 && e->part == 0) {
+            ++*i;
+            return e;
+        }
+    }
+    return NULL;
+}
+
+bool machine_compare_workers(const machine *a, const machine *b, char *why, size_t size)
+{
+    const struct difference d = {why, size};
+    char where[800];
+    size_t i = 0, j = 0;
+
+    while (!a->odd) { // else the workers may make different calls
+        const entry *x = next_call(a, &i), *y = next_call(b, &j);
+
+        // A run that fails on one worker need not fail on another.
+        if (x == NULL || y == NULL || x->unsettled || y->unsettled) {
+            return true;
+        }
+        if (x->statement != y->statement || x->code != y->code) {
+            return note_difference(&d, "%s: %s gives %s, %s gives %s at statement %d",
+                                   place_of(a, x, where, sizeof where), machine_name(a),
+                                   ls_status_name(x->code), machine_name(b),
+                                   ls_status_name(y->code), y->statement + 1);
+        }
     }
     return true;
 }
@@ -191,7 +336,7 @@ bool machine_compare(const machine *a, const machine *b, char *why, size_t size)
         const machine *more = a->log.count > both ? a : b;
 
         return note_difference(
-            &d, "only %s shows %s", config_name(more->k),
+            &d, "only %s shows %s", machine_name(more),
             place_of(more, &more->log.entries[both], where, sizeof where));
     }
     return true;

@@ -35,8 +35,10 @@ typedef enum entry_kind { STATUS, TENSOR, NOTE } entry_kind;
 typedef struct entry {
     entry_kind kind;
     int statement;
-    int replica;    /* -1: the host */
+    int replica; /* -1: the host */
+    int part;    /* of the host: 1 + the replica whose part of a value it is; 0: none */
     bool unsettled; /* of a status: which failure comes first is not determined */
+    bool layout;    /* depends on how the replicas are divided among workers */
     ls_status code;
     ls_dtype dtype;
     ls_shape shape;
@@ -70,7 +72,8 @@ typedef struct open_tape {
 
 typedef struct variable {
     ls_variable *v;
-    atomic_int doubt; /* 0: the same bits everywhere; 1: near; 2: not known */
+    atomic_int doubt;  /* 0: the same bits everywhere; 1: near; 2: not known */
+    atomic_bool apart; /* replicas have written to their own copies */
 } variable;
 
 typedef struct optimizer {
@@ -92,6 +95,7 @@ struct place {
     bool host;
     int differ; /* constants differ: 0 no, 1 by replica */
     int at;     /* the statement */
+    int part;   /* of the host: 1 + the replica whose part is shown; 0: none */
     held tensors[MOST_TENSORS];
     size_t ntensors;
     open_tape tapes[MOST_TAPES];
@@ -105,13 +109,17 @@ struct machine {
     const program *p;
     ls_runtime *rt;
     ls_strategy *s;
-    int replicas;
-    bool odd;           /* one replica may do something else */
-    bool central;       /* replicas share the variables */
-    bool loose;         /* later results depend on the progress of the replicas */
-    bool reshuffles;    /* a dataset has another order for each of its iterators */
-    bool ahead;         /* a dataset is read ahead, how far depends on timing */
-    size_t opened;      /* iterators so far */
+    int replicas;     /* in the sync group */
+    int first, local; /* those of this machine: first .. first + local - 1 */
+    int workers;     /* the program runs for comparing so many workers with one process */
+    int worker;      /* this machine is that one of them; -1: the process */
+    bool odd;        /* one replica may do something else */
+    bool central;    /* replicas share the variables */
+    bool loose;      /* later results depend on the progress of the replicas */
+    bool layout;     /* or on how the replicas are divided among workers */
+    bool reshuffles; /* a dataset has another order for each of its iterators */
+    bool ahead;      /* a dataset is read ahead, how far depends on timing */
+    size_t opened;   /* iterators so far */
     atomic_bool racing; /* replicas wrote to a shared variable in any order */
     place host;
     place replica[MOST_REPLICAS];
@@ -124,6 +132,7 @@ struct machine {
     ls_metric *metrics[MOST_METRICS];
     size_t nmetrics;
     ls_value *values[MOST_VALUES];
+    bool parted[MOST_VALUES]; /* it has a part for each replica */
     size_t nvalues;
     ls_dataset *datasets[MOST_DATASETS];
     size_t ndatasets;
@@ -149,6 +158,14 @@ struct machine {
 machine *machine_run(const program *p, config k);
 void machine_free(machine *m);
 
+/*
+ * The same for a comparison of workers: the program with a mirrored strategy of as many
+ * replicas as `workers` have, in one process; and by these workers, threads with a
+ * runtime each, into out[0 .. workers-1].
+ */
+machine *machine_run_alone(const program *p, config k, int workers);
+void machine_run_workers(const program *p, config k, int workers, machine **out);
+
 /* Releases the runtimes and strategies that runs share. */
 void machine_forget_all(void);
 
@@ -162,6 +179,24 @@ void machine_explain(const machine *m, FILE *to);
  * Compares what both machines computed; false: they differ, and the complaint says how.
  */
 bool machine_compare(const machine *a, const machine *b, char *why, size_t size);
+
+/*
+ * Compares what a worker computed with one process of all replicas (its own part of it),
+ * or with another worker: how calls of the host ended.
+ */
+bool machine_compare_worker(const machine *one, const machine *worker, char *why,
+                            size_t size);
+bool machine_compare_workers(const machine *a, const machine *b, char *why, size_t size);
+
+/* Of a program that is compared: the kind and number of replicas, and what it does. */
+typedef struct setup {
+    bool sequential;
+    int replicas;
+} setup;
+setup machine_setup_for_workers(const program *p, int workers);
+
+/* Runs the program on a machine whose runtime and strategy are set. */
+void machine_run_on(machine *m);
 
 /* Reports a fault of the library; the first one is kept. */
 void complain(machine *m, const char *fmt, ...) LS_PRINTF(2, 3);
@@ -177,6 +212,9 @@ void keep(place *at, ls_tensor *t, double error);
 /* The same without the pool: a tensor that is the host's. */
 void show(place *at, ls_tensor *t, double error);
 void show_value(place *at, const ls_value *v, double error);
+
+/* The same for a tuple of what the local replicas have. */
+void show_parts(place *at, const ls_value *v, double error);
 
 /* The k-th tensor of the pool, counted modulo; NULL: the pool is empty or k is -1. */
 held *tensor_at(place *at, int64_t k);
@@ -200,13 +238,23 @@ ls_tensor *host_tensor(machine *m, ls_dtype dtype, const ls_shape *shape, int64_
  */
 bool may_write(place *at, const ls_variable *v, bool met);
 
+/*
+ * Called before a replica changes its own copy alone. Where workers are compared the host
+ * leaves such a variable out afterwards: its value is the first copy of each worker. If
+ * one replica may do something else, the workers may disagree on which variables these
+ * are, so then no later results are compared.
+ */
+void note_apart(const place *at, variable *v);
+
 /* Whether this replica is the one that does something else. */
 bool is_odd(place *at, const statement *s);
 
 /* The k-th variable, counted modulo; NULL: there is none. */
 variable *variable_at(place *at, int64_t k);
 ls_value *value_at(place *at, int64_t k);
-void give_value(place *at, ls_value *v); /* takes the reference over */
+
+/* Takes the reference over; `parted`: it has a part for each replica. */
+void give_value(place *at, ls_value *v, bool parted);
 
 /* Numbers as a program has them: dtypes by index, sizes. */
 ls_dtype dtype_of(int64_t k);

@@ -1,10 +1,14 @@
 /*
  * Tests random programs, in children of this process:
  *
- *     random_programs [--programs N] [--seed S] [--cases DIR]
- *     random_programs --program FILE [--times N]   runs one, in this process
+ *     random_programs [--programs N] [--seed S] [--cases DIR] [--workers W]
+ *     random_programs --program FILE [--times N] [--workers W]
+ *                                                  runs one, in this process
  *     random_programs --print S                    shows the program of a seed
- *     random_programs --child S N                  runs N seeds, in this process
+ *     random_programs --child S N W                runs N seeds, in this process
+ *
+ * With --workers (2 to 4) each program is run by so many workers, which are threads, and
+ * must compute what one process of as many replicas computes.
  *
  * The cases of the folder are programs that failed once; they come first. A seed that
  * fails is printed with the shortest program found that still fails.
@@ -21,7 +25,7 @@
 
 enum { BATCH = 200, SHORTEN_MS = 60000, MOST_FAILURES = 10, REPORT = 20000 };
 
-static char self[4096];
+static char self[4096], workers[8] = "1";
 
 /* The output of a child and its status. */
 struct child {
@@ -106,7 +110,7 @@ static void run_child(const char *const *argv, struct child *c)
 static void run_seeds(uint64_t first, uint64_t count, struct child *c)
 {
     char from[32], n[32];
-    const char *const argv[] = {self, "--child", from, n, NULL};
+    const char *const argv[] = {self, "--child", from, n, workers, NULL};
 
     (void)snprintf(from, sizeof from, "%llu", (unsigned long long)first);
     (void)snprintf(n, sizeof n, "%llu", (unsigned long long)count);
@@ -137,7 +141,7 @@ static void signature_of(const struct child *c, char *out, size_t size)
 static bool fails_alike(const program *p, void *user)
 {
     const struct wanted *w = user;
-    const char *const argv[] = {self, "--program", w->name, NULL};
+    const char *const argv[] = {self, "--program", w->name, "--workers", workers, NULL};
     char signature[400];
     FILE *f = fopen(w->name, "w");
 
@@ -245,7 +249,8 @@ static int run_cases(const char *dir)
         return 0;
     }
     for (size_t i = 0; i < found.gl_pathc; i++) {
-        const char *const argv[] = {self, "--program", found.gl_pathv[i], NULL};
+        const char *const argv[] = {self,        "--program", found.gl_pathv[i],
+                                    "--workers", workers,     NULL};
 
         run_child(argv, &c);
         printf("%s - %s\n%s", c.code == 0 ? "ok" : "not ok", found.gl_pathv[i], c.said);
@@ -269,8 +274,8 @@ static const char *option(int argc, char **argv, const char *name, const char *o
 /* Whether every argument is an option with its value; prints a wrong one. */
 static bool understood(int argc, char **argv)
 {
-    static const char *const names[] = {"--programs", "--seed",    "--cases",
-                                        "--print",    "--program", "--times"};
+    static const char *const names[] = {"--programs", "--seed",  "--cases",  "--print",
+                                        "--program",  "--times", "--workers"};
 
     for (int i = 1; i < argc; i += 2) {
         bool known = false;
@@ -282,8 +287,9 @@ static bool understood(int argc, char **argv)
             (void)fprintf(
                 stderr,
                 "usage: random_programs [--programs N] [--seed FIRST] [--cases FOLDER]\n"
+                "                       [--workers N]\n"
                 "       random_programs --print SEED\n"
-                "       random_programs --program FILE [--times N]\n");
+                "       random_programs --program FILE [--times N] [--workers N]\n");
             return false;
         }
     }
@@ -300,14 +306,21 @@ int main(int argc, char **argv)
     ls_error err = LS_ERROR_INIT;
     int failures = 0;
 
-    if (argc == 4 && strcmp(argv[1], "--child") == 0) {
-        return work_seeds(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
+    if (argc == 5 && strcmp(argv[1], "--child") == 0) {
+        return work_seeds(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10),
+                          (int)strtol(argv[4], NULL, 10));
     }
     if (!understood(argc, argv)) {
         return 2;
     }
+    (void)snprintf(workers, sizeof workers, "%s", option(argc, argv, "--workers", "1"));
+    if (strlen(workers) != 1 || workers[0] < '1' || workers[0] > '4') {
+        (void)fprintf(stderr, "--workers is 1 to 4\n");
+        return 2;
+    }
     if (file != NULL) {
-        return work_file(file, strtoull(option(argc, argv, "--times", "1"), NULL, 10));
+        return work_file(file, strtoull(option(argc, argv, "--times", "1"), NULL, 10),
+                         workers[0] - '0');
     }
     if (print != NULL) {
         static program p;

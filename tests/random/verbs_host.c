@@ -66,24 +66,25 @@ static ls_value *per_replica(machine *m, ls_dtype dtype, const ls_shape *shape,
     ls_error err = LS_ERROR_INIT;
     ls_status st = LS_OK;
 
-    for (int i = 0; i < m->replicas && st == LS_OK; i++) {
+    for (int i = 0; i < m->local && st == LS_OK; i++) {
+        const int id = m->first + i;
         ls_shape mine = *shape;
         ls_tensor *t;
 
         if (differ >= 2 && mine.ndim > 0) {
-            mine.dims[0] += i;
+            mine.dims[0] += id;
         }
-        t = host_tensor(m, dtype, &mine, seed + (differ != 0 ? i : 0));
+        t = host_tensor(m, dtype, &mine, seed + (differ != 0 ? id : 0));
         st = ls_value_tensor(t, &parts[i], &err);
         ls_tensor_release(t);
     }
     if (st == LS_OK) {
-        st = ls_value_per_replica(parts, (size_t)m->replicas, &out, &err);
+        st = ls_value_per_replica(parts, (size_t)m->local, &out, &err);
     }
     if (st != LS_OK) {
         complain(m, "a value per replica cannot be made: %s", err.message);
     }
-    for (int i = 0; i < m->replicas; i++) {
+    for (int i = 0; i < m->local; i++) {
         ls_value_release(parts[i]);
     }
     return out;
@@ -136,6 +137,23 @@ static ls_value *next_batch(place *at, const statement *s)
     return out;
 }
 
+/*
+ * What a run returns has a part for each replica, unless it may have been merged: the
+ * result of a merge function is one value for all replicas.
+ */
+static bool has_own_parts(const machine *m, const ls_value *out)
+{
+    bool merged = false;
+
+    for (size_t i = m->begin; i < m->end; i++) {
+        const char *name = m->p->statements[i].verb->name;
+
+        merged =
+            merged || strcmp(name, "merge") == 0 || strcmp(name, "replica_update") == 0;
+    }
+    return !merged && ls_value_kind_of(out) != LS_VALUE_NONE;
+}
+
 static void run_run(place *at, const statement *s)
 {
     machine *m = at->m;
@@ -154,7 +172,7 @@ static void run_run(place *at, const statement *s)
     m->runs++;
     st = ls_strategy_run_with(m->s, replica_body, args, m, &o, &out, &err);
     ls_value_release(args);
-    for (int i = 0; i < m->replicas; i++) {
+    for (int i = m->first; i < m->first + m->local; i++) {
         // After a failure the replicas may have stopped at any statement.
         if ((st == LS_OK && !atomic_load(&m->racing)) || m->replicas == 1) {
             journal_append(&at->log, &m->replica[i].log);
@@ -183,9 +201,12 @@ static void run_run(place *at, const statement *s)
     }
     ended(at, st, &err);
     m->loose = m->loose || atomic_load(&m->racing);
+    for (size_t i = 0; i < m->nvariables; i++) {
+        m->layout = m->layout || (m->odd && atomic_load(&m->variables[i].apart));
+    }
     if (st == LS_OK && out != NULL) {
         show_value(at, out, INFINITY);
-        give_value(at, out);
+        give_value(at, out, has_own_parts(m, out));
     }
 }
 
@@ -195,8 +216,10 @@ static void run_values(place *at, const statement *s)
 {
     const ls_shape shape = shape_of(s);
 
-    give_value(at, per_replica(at->m, dtype_of(number(s, "dtype")), &shape,
-                               number(s, "differ"), number(s, "seed")));
+    give_value(at,
+               per_replica(at->m, dtype_of(number(s, "dtype")), &shape,
+                           number(s, "differ"), number(s, "seed")),
+               true);
 }
 
 /*
@@ -209,7 +232,7 @@ static void note_result(place *at, ls_status st, const ls_error *err,
     ended(at, st, err);
     if (st == LS_OK) {
         show_value(at, *out, INFINITY);
-        give_value(at, *out);
+        give_value(at, *out, false);
     }
 }
 
@@ -246,7 +269,13 @@ static void run_local(place *at, const statement *s)
     ls_error err = LS_ERROR_INIT;
 
     if (v != NULL) {
-        note_result(at, ls_strategy_local_results(at->m->s, v, &out, &err), &err, &out);
+        const ls_status st = ls_strategy_local_results(at->m->s, v, &out, &err);
+
+        ended(at, st, &err);
+        if (st == LS_OK) {
+            show_parts(at, out, INFINITY);
+            give_value(at, out, false);
+        }
     }
 }
 
@@ -263,7 +292,11 @@ static ls_value *destination(place *at, int64_t k)
     if (k % 3 == 1) {
         return ls_value_retain(value_at(at, k));
     }
-    return ls_value_string((ls_string){"CPU:1", 5}, &out, &err) == LS_OK ? out : NULL;
+    // A worker of one replica has no CPU:1.
+    return ls_value_string((ls_string){at->m->workers > 0 ? "CPU:0" : "CPU:1", 5}, &out,
+                           &err) == LS_OK
+               ? out
+               : NULL;
 }
 
 static void run_reduce_to(place *at, const statement *s)
@@ -323,6 +356,10 @@ static void run_cross(place *at, const statement *s)
     ls_error err = LS_ERROR_INIT;
     ls_status st;
 
+    if (at->m->workers > 0) { // it combines the values of one process only
+        ls_value_release(to);
+        return;
+    }
     switch (number(s, "kind")) {
     case 0:
         st = ls_reduction_to_one_device_create(NULL, &x, &err);
@@ -377,7 +414,8 @@ static void run_update(place *at, const statement *s)
     }
     note_result(at,
                 ls_strategy_update(at->m->s, v->v, change_component, args, NULL,
-                                   number(s, "group") == 1, &out, &err),
+                                   number(s, "group") == 1 || at->m->workers > 0, &out,
+                                   &err),
                 &err, &out);
     ls_value_release(args);
 }

@@ -153,6 +153,7 @@ static void run_distribute(place *at, const statement *s)
     }
     count_iterator(m);
     m->ahead = true;
+    m->layout = true;
     st = ls_strategy_distribute(m->s, from, &o, &d, &err);
     ls_dataset_release(from);
     if (st == LS_OK) {
@@ -183,7 +184,7 @@ static void run_distributed_next(place *at, const statement *s)
         ended(at, st, &err);
         if (st == LS_OK) {
             show_value(at, v, 0);
-            give_value(at, v);
+            give_value(at, v, true);
         }
     }
 }

@@ -101,6 +101,9 @@ static variable *float_variable(place *at, int64_t v, int64_t k)
     for (size_t i = 0; i < at->m->nvariables; i++) {
         variable *w = variable_at(at, v + (int64_t)i);
 
+        if (w == NULL) {
+            return NULL;
+        }
         if (op_epsilon(ls_variable_dtype(w->v)) != 0 && k-- == 0) {
             return w;
         }

@@ -35,7 +35,7 @@ static void run_all_gather(place *at, const statement *s)
     keep(at, t, h.error != 0 || at->m->odd ? INFINITY : 0);
 }
 
-static ls_communication_options options_of(const statement *s)
+static ls_communication_options options_of(const place *at, const statement *s)
 {
     static const char *const algorithms[] = {NULL,   NULL,           "direct",   "tree",
                                              "ring", "hierarchical", "none such"};
@@ -45,6 +45,9 @@ static ls_communication_options options_of(const statement *s)
     o.implementation = (ls_communication)(k % 3);
     o.bytes_per_pack = k % 5 == 4 ? 16 : 0;
     o.algorithm = algorithms[(uint64_t)number(s, "by") % LSI_COUNT_OF(algorithms)];
+    if (at->m->workers > 0 && o.algorithm != NULL && strcmp(o.algorithm, "ring") == 0) {
+        o.algorithm = NULL; // the order of its additions depends on the number of workers
+    }
     return o;
 }
 
@@ -61,9 +64,14 @@ static ls_value *structure(place *at, const statement *s, bool *doubtful)
     return ls_value_of_all(at->c, (ls_tensor *[]){a.t, b.t}, 2);
 }
 
-static void keep_all(place *at, ls_value *v, double error)
+/* Shows the leaves; `pool`: and adds them to the pool. */
+static void take_all(place *at, ls_value *v, bool pool, double error)
 {
     if (v == NULL) {
+        return;
+    }
+    if (ls_value_is_leaf(v) && !pool) {
+        show(at, ls_value_to_tensor(at->c, v), error);
         return;
     }
     if (ls_value_is_leaf(v)) {
@@ -71,13 +79,27 @@ static void keep_all(place *at, ls_value *v, double error)
         return;
     }
     for (size_t i = 0; i < ls_value_size(v); i++) {
-        keep_all(at, ls_value_child(v, i), error);
+        take_all(at, ls_value_child(v, i), pool, error);
     }
+}
+
+static void keep_all(place *at, ls_value *v, double error)
+{
+    take_all(at, v, true, error);
+}
+
+/*
+ * The result of a merge function is one value for all replicas of a process, which other
+ * calls take for one of each worker: where workers are compared it is not in the pool.
+ */
+static void keep_merged(place *at, ls_value *v)
+{
+    take_all(at, v, at->m->workers == 0, INFINITY);
 }
 
 static void run_all_reduce_value(place *at, const statement *s)
 {
-    const ls_communication_options o = options_of(s);
+    const ls_communication_options o = options_of(at, s);
     bool doubtful;
     ls_value *v = structure(at, s, &doubtful);
 
@@ -86,7 +108,7 @@ static void run_all_reduce_value(place *at, const statement *s)
 
 static void run_all_gather_value(place *at, const statement *s)
 {
-    const ls_communication_options o = options_of(s);
+    const ls_communication_options o = options_of(at, s);
     bool doubtful;
     ls_value *v = structure(at, s, &doubtful);
 
@@ -162,6 +184,9 @@ static ls_value *merge_function(ls_context *cross, ls_strategy *s, ls_value *arg
     ls_value *out = NULL;
     ls_status st;
 
+    if (v != NULL && !m->at->m->odd && atomic_load(&v->apart)) {
+        v = NULL;
+    }
     switch (number(m->s, "fn")) {
     case 0:
         return args;
@@ -188,8 +213,7 @@ static void run_merge(place *at, const statement *s)
     if (v != NULL && (number(s, "fn") == 6 || h.error != 0)) {
         atomic_store(&v->doubt, 2);
     }
-    keep_all(at, ls_merge_call(at->c, merge_function, ls_value_of(at->c, h.t), &m),
-             INFINITY);
+    keep_merged(at, ls_merge_call(at->c, merge_function, ls_value_of(at->c, h.t), &m));
 }
 
 static void run_update(place *at, const statement *s)
@@ -204,8 +228,9 @@ static void run_update(place *at, const statement *s)
     shape = ls_variable_shape(v->v);
     h = like_at(at, number(s, "t"), ls_variable_dtype(v->v), &shape, number(s, "seed"));
     atomic_store(&v->doubt, 2);
-    keep_all(at, ls_replica_update(at->c, v->v, add_one, ls_value_of(at->c, h.t), NULL),
-             INFINITY);
+    note_apart(at, v);
+    keep_merged(at,
+                ls_replica_update(at->c, v->v, add_one, ls_value_of(at->c, h.t), NULL));
 }
 
 /* ---- losses ---- */

@@ -31,17 +31,23 @@ static void run_create(place *at, const statement *s)
     const int64_t flags = number(s, "flags");
     ls_error err = LS_ERROR_INIT;
     ls_variable *v = NULL;
-    ls_tensor *t =
-        host_tensor(m, dtype_of(number(s, "dtype")), &shape, number(s, "seed"));
     const bool outside = number(s, "outside") == 1;
+    ls_dtype dtype = dtype_of(number(s, "dtype"));
     ls_status st = LS_OK;
+    ls_tensor *t;
 
     if (m->nvariables == MOST_VARIABLES) {
-        ls_tensor_release(t);
         return;
     }
+    if (m->workers > 0 && dtype == LS_STRING) {
+        dtype = LS_I64; // strings are not sent to other workers
+    }
+    t = host_tensor(m, dtype, &shape, number(s, "seed"));
     o.synchronization = (ls_synchronization)number(s, "sync");
     o.aggregation = (ls_aggregation)number(s, "agg");
+    if (m->workers > 0 && o.aggregation == LS_AGGREGATE_ONLY_FIRST_REPLICA) {
+        o.aggregation = LS_AGGREGATE_MEAN; // each worker would take its own first replica
+    }
     o.not_trainable = (flags & 1) != 0;
     o.trainable = (flags & 2) != 0;
     o.strict = (flags & 4) != 0;
@@ -58,6 +64,7 @@ static void run_create(place *at, const statement *s)
     if (st == LS_OK) {
         m->variables[m->nvariables].v = v;
         atomic_init(&m->variables[m->nvariables].doubt, 0);
+        atomic_init(&m->variables[m->nvariables].apart, false);
         m->nvariables++;
     }
     ls_tensor_release(t);
@@ -183,6 +190,9 @@ static void run_assign_leaf(place *at, const statement *s)
     if (v == NULL || !may_write(at, v->v, true)) {
         return;
     }
+    if (at->m->workers > 0 && at->host && number(s, "what") == 3) {
+        return; // an ON_READ variable is read again for each copy that is written
+    }
     if (number(s, "what") == 3) {
         atomic_store(&v->doubt, 2); // the bound of the other variable may be larger
     }
@@ -200,6 +210,10 @@ static variable *scattered(place *at, const statement *s)
 {
     for (int64_t i = 0; number(s, "wrong") == 0 && i < (int64_t)at->m->nvariables; i++) {
         variable *v = variable_at(at, number(s, "v") + is_odd(at, s) + i);
+
+        if (v == NULL) {
+            return NULL;
+        }
         const ls_dtype dtype = ls_variable_dtype(v->v);
         const ls_aggregation a = ls_variable_aggregation(v->v);
 
@@ -266,11 +280,15 @@ static void show_components(place *at, const variable *v)
         ls_tensor *t = NULL;
         const ls_status st = ls_variable_value(ls_variable_component(v->v, i), &t, &err);
 
+        at->part = at->m->workers > 0 && ls_strategy_created(at->m->s, v->v)
+                       ? at->m->first + (int)i + 1
+                       : 0;
         ended(at, st, &err);
         if (st == LS_OK) {
             show(at, t, read_error(v, t));
             ls_tensor_release(t);
         }
+        at->part = 0;
     }
 }
 
@@ -366,6 +384,7 @@ static void run_clone(place *at, const statement *s)
     if (st == LS_OK) {
         m->variables[m->nvariables].v = copy;
         atomic_init(&m->variables[m->nvariables].doubt, 2);
+        atomic_init(&m->variables[m->nvariables].apart, false);
         m->nvariables++;
     }
 }
