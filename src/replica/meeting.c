@@ -61,7 +61,7 @@ bool lsi_run_meet(ls_context *c, const char *what, uint64_t detail, void *mine,
     ls_error e = LS_ERROR_INIT;
     ls_status st;
 
-    pause_replica(r);
+    lsi_run_pause(r);
     st = lsi_local_meet(r->local, what, detail, mine, all, &opts, lsi_site_of(c), &e);
     if (st != LS_OK) {
         lsi_run_fail(c, &e);
