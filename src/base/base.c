@@ -22,15 +22,18 @@ void lsi_end_by_exception(const char *what)
 
 ls_status lsi_fail_again(ls_error *err, const ls_error *first)
 {
-    if (err != NULL && err->struct_size >= offsetof(ls_error, message)) {
-        const size_t room =
-            err->struct_size < sizeof *err ? err->struct_size : sizeof *err;
-        const size_t size = err->struct_size;
+    static const ls_error none = LS_ERROR_INIT;
 
-        memcpy(err, first, room);
+    if (err != NULL && err != first && err->struct_size >= offsetof(ls_error, message)) {
+        const size_t size = err->struct_size, room = LSI_MIN(size, sizeof *err);
+        const size_t known = LSI_MIN(first->struct_size, room);
+
+        // Either may be of an older caller, and shorter.
+        memcpy(err, &none, room);
+        memcpy(err, first, known);
         err->struct_size = size;
-        if (room > offsetof(ls_error, message)) {
-            ((char *)err)[room - 1] = '\0'; // a shorter message of an older caller
+        if (known > offsetof(ls_error, message)) {
+            ((char *)err)[known - 1] = '\0';
         }
     }
     return first->code;

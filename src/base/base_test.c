@@ -63,6 +63,25 @@ LST_TEST(a_message_that_is_too_long_is_cut_and_ends)
     LST_CHECK(strlen(err.message) == sizeof err.message - 1);
 }
 
+LST_TEST(an_older_and_shorter_error_is_not_read_past_its_end)
+{
+    struct {
+        ls_error err;
+        char after[64];
+    } old;
+    const size_t shorter = offsetof(ls_error, message) + 16;
+    ls_error now = LS_ERROR_INIT;
+
+    memset(&old, 'x', sizeof old);
+    memset(&now.message, 'y', sizeof now.message);
+    old.err.struct_size = shorter;
+    (void)lsi_fail(&old.err, LS_ABORTED, 3, "a message that is longer than 16 bytes");
+    LST_CHECK(lsi_fail_again(&now, &old.err) == LS_ABORTED);
+    LST_CHECK(now.struct_size == sizeof now && now.rank == 3);
+    LST_CHECK(strcmp(now.message, "a message that ") == 0);
+    LST_CHECK(now.message[16] == '\0' && now.message[sizeof now.message - 1] == '\0');
+}
+
 LST_TEST(an_older_and_shorter_error_is_not_written_past_its_end)
 {
     struct {
@@ -298,6 +317,7 @@ LST_MAIN(LST_CASE(every_status_has_a_name_a_meaning_and_an_exception),
          LST_CASE(a_failure_fills_the_error_and_returns_its_code),
          LST_CASE(the_kind_of_a_failure_decides_the_exception),
          LST_CASE(a_message_that_is_too_long_is_cut_and_ends),
+         LST_CASE(an_older_and_shorter_error_is_not_read_past_its_end),
          LST_CASE(an_older_and_shorter_error_is_not_written_past_its_end),
          LST_CASE(a_failure_that_travels_up_is_unchanged),
          LST_CASE(an_error_owns_the_name_of_its_file),

@@ -161,6 +161,33 @@ static double hierarchical_ns(const struct load *l)
            moves_ns(l, inside + between * (1 - l->far), between * l->far, l->ranks);
 }
 
+/*
+ * A broadcast copies the source's buffer ranks - 1 times (one read, one write). Directly
+ * all ranks read the memory of one node, which serves NODE_STREAMS cores.
+ */
+static double direct_broadcast_ns(const struct load *l)
+{
+    const double copies = (l->ranks - 1) * l->bytes;
+    const double tasks = (l->ranks - 1) * LSI_MAX(l->bytes / LSI_TASK_BYTES, 1);
+
+    return waits_ns(l, 1) + moves_ns(l, copies * (2 - l->far), copies * l->far,
+                                     LSI_MIN(tasks, (double)NODE_STREAMS));
+}
+
+/*
+ * Along the tree every rank reads its parent's copy, which is as far as the source: the
+ * reads are spread over the memory of all nodes, at the cost of a phase per level.
+ */
+static double tree_broadcast_ns(const struct load *l)
+{
+    const int levels = lsi_tree_depth((int)l->ranks, 0);
+    const double copies = (l->ranks - 1) * l->bytes;
+    const double tasks = (l->ranks - 1) / levels * LSI_MAX(l->bytes / LSI_TASK_BYTES, 1);
+
+    return waits_ns(l, levels) +
+           moves_ns(l, copies * (2 - l->far), copies * l->far, tasks);
+}
+
 lsi_algorithm lsi_algorithm_choose(lsi_call_kind kind, size_t bytes, int ranks,
                                    const lsi_comm_agreed *agreed)
 {
@@ -180,8 +207,9 @@ lsi_algorithm lsi_algorithm_choose(lsi_call_kind kind, size_t bytes, int ranks,
         return LSI_ALGORITHM_DIRECT; // one rank: a copy
     }
     if (kind == LSI_CALL_BROADCAST) {
-        // Many readers of one buffer slow each other down: pass it on instead.
-        return ranks > 3 ? LSI_ALGORITHM_TREE : LSI_ALGORITHM_DIRECT;
+        return direct_broadcast_ns(&load) <= tree_broadcast_ns(&load)
+                   ? LSI_ALGORITHM_DIRECT
+                   : LSI_ALGORITHM_TREE;
     }
     if (kind != LSI_CALL_ALL_REDUCE && kind != LSI_CALL_REDUCE &&
         kind != LSI_CALL_REDUCE_SCATTER) {

@@ -62,6 +62,28 @@ LST_TEST(with_more_ranks_than_the_memory_serves_bytes_cost_more)
     LST_CHECK(first_hierarchical(128, 128) < first_hierarchical(16, 16));
 }
 
+static lsi_algorithm choose_broadcast(size_t bytes, int ranks, int nodes, int cores)
+{
+    const lsi_comm_agreed agreed = {
+        .hosts = 1, .ranks_per_host = ranks, .nodes = nodes, .cores = cores};
+
+    return lsi_algorithm_choose(LSI_CALL_BROADCAST, bytes, ranks, &agreed);
+}
+
+/* Passing a buffer on costs phases; it pays where one node cannot serve all readers. */
+LST_TEST(a_broadcast_is_passed_on_where_one_node_cannot_serve_all_readers)
+{
+    for (int ranks = 2; ranks <= 128; ranks *= 2) {
+        LST_CHECK(choose_broadcast(LSI_INLINE_MOST, ranks, 4, ranks) ==
+                  LSI_ALGORITHM_INLINE);
+        LST_CHECK(choose_broadcast(2 * KIB, ranks, 1, ranks) == LSI_ALGORITHM_DIRECT);
+        LST_CHECK(choose_broadcast(64 * MIB, ranks, 1, 8) == LSI_ALGORITHM_DIRECT);
+    }
+    LST_CHECK(choose_broadcast(64 * MIB, 64, 4, 64) == LSI_ALGORITHM_TREE);
+    LST_CHECK(choose_broadcast(64 * MIB, 8, 4, 8) == LSI_ALGORITHM_DIRECT);
+    LST_CHECK(choose_broadcast(2 * KIB, 64, 4, 16) == LSI_ALGORITHM_DIRECT);
+}
+
 LST_TEST(a_choice_never_changes_the_order_of_additions)
 {
     static const lsi_call_kind kinds[] = {LSI_CALL_ALL_REDUCE, LSI_CALL_REDUCE,
@@ -126,6 +148,7 @@ LST_MAIN(LST_CASE(small_sums_are_sent_in_the_call),
          LST_CASE(nodes_are_added_first_if_they_have_several_ranks_and_much_to_add),
          LST_CASE(with_more_ranks_than_cores_a_phase_costs_more),
          LST_CASE(with_more_ranks_than_the_memory_serves_bytes_cost_more),
+         LST_CASE(a_broadcast_is_passed_on_where_one_node_cannot_serve_all_readers),
          LST_CASE(a_choice_never_changes_the_order_of_additions),
          LST_CASE(a_call_is_prepared_from_what_the_communicator_agreed_on),
          LST_CASE(a_part_of_a_group_inherits_what_the_group_agreed_on))

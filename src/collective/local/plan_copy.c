@@ -52,20 +52,29 @@ static size_t pieces_of(const lsi_collective *coll)
     return LSI_MAX(lsi_call_bytes(coll->mine, coll->ranks) / LSI_TASK_BYTES, 1);
 }
 
+/* Ranks that a rank gets elements from. */
+static size_t sources_of(const lsi_collective *coll)
+{
+    return coll->mine->kind == LSI_CALL_BROADCAST ? 1 : (size_t)coll->ranks;
+}
+
 static size_t copy_tasks(const lsi_collective *coll, int phase)
 {
-    const size_t n = (size_t)coll->ranks;
+    const size_t lanes = (size_t)coll->ranks * sources_of(coll);
 
     (void)phase;
-    return lsi_call_bytes(coll->mine, coll->ranks) == 0 ? 0 : n * n * pieces_of(coll);
+    return lsi_call_bytes(coll->mine, coll->ranks) == 0 ? 0 : lanes * pieces_of(coll);
 }
 
 static void run_copy(lsi_collective *coll, int phase, size_t task, size_t tasks)
 {
-    const size_t n = (size_t)coll->ranks, pieces = tasks / n / n;
-    const int to = (int)(task / pieces / n);
+    const size_t n = (size_t)coll->ranks, sources = sources_of(coll);
+    const size_t pieces = tasks / n / sources;
+    const int to = (int)(task / pieces / sources);
     // Each rank begins with itself and goes round, so that they read different sources.
-    const int from = (int)((task / pieces % n + (size_t)to) % n);
+    const int from = coll->mine->kind == LSI_CALL_BROADCAST
+                         ? coll->mine->peer
+                         : (int)((task / pieces % n + (size_t)to) % n);
     const struct lane lane = lane_of(coll, from, to);
     const size_t piece = task % pieces, each = lane.bytes / pieces / 64 * 64;
     const size_t begin = piece * each;
