@@ -1,6 +1,7 @@
 /*
  * Distributes samples by the library: the pipeline has the same shape, but its records are
- * numbers, and the workers are threads of this process.
+ * numbers. The workers are taken one after the other: each has a pipeline that depends on
+ * the numbers of workers and replicas only, and no cluster is needed.
  */
 #include "cli/data/input_plan.h"
 
@@ -201,12 +202,12 @@ static void see_sample(plan_share *s, int64_t sample)
     plan *p = s->plan;
     const int64_t file = sample >> PLAN_FILE_SHIFT;
     const int64_t place = sample - (file << PLAN_FILE_SHIFT);
-    _Atomic uint8_t *seen = &p->seen[p->first[file] + place];
+    uint8_t *seen = &p->seen[p->first[file] + place];
 
     s->rows++;
     s->of_file[file]++;
-    if (atomic_load(seen) < UINT8_MAX) {
-        (void)atomic_fetch_add(seen, 1);
+    if (*seen < UINT8_MAX) {
+        ++*seen;
     }
 }
 
@@ -250,7 +251,7 @@ static ls_status see_step(plan_share *s, const ls_value *step, ls_error *err)
     return st;
 }
 
-static ls_status take_steps(plan_share *s, ls_dist_iterator *it)
+static ls_status take_steps(plan_share *s, ls_dist_iterator *it, ls_error *err)
 {
     const bool counted = plan_is_counted(s->plan);
     ls_status st = LS_OK;
@@ -258,55 +259,95 @@ static ls_status take_steps(plan_share *s, ls_dist_iterator *it)
     while (st == LS_OK && (counted || s->steps < s->plan->shown)) {
         ls_value *step = NULL;
 
-        st = ls_dist_iterator_next(it, &step, &s->err);
+        st = ls_dist_iterator_next(it, &step, err);
         if (st == LS_OK) {
-            st = see_step(s, step, &s->err);
+            st = see_step(s, step, err);
             ls_value_release(step);
         }
     }
     return st == LS_OUT_OF_RANGE ? LS_OK : st;
 }
 
-static void deal_to_worker(void *arg)
+/* The pipeline of batches `d` cut into parts for the replicas of worker `w`. */
+static ls_dataset *cut_batches(const plan *p, int w, ls_dataset *d)
 {
-    plan_share *s = arg;
-    plan *p = s->plan;
-    ls_strategy_options options = LS_STRATEGY_OPTIONS_INIT;
+    const size_t n = (size_t)p->workers * (size_t)p->replicas;
+    int64_t *sizes = calloc(n, sizeof *sizes);
+    ls_error err = LS_ERROR_INIT;
+
+    if (sizes == NULL) {
+        (void)data_no_memory(&err);
+    }
+    if (sizes == NULL ||
+        ls_batch_sizes(p->batch, p->workers, p->replicas, w, sizes, &err) != LS_OK) {
+        free(sizes);
+        ls_dataset_release(d);
+        return ls_dataset_failed_with(&err);
+    }
+    d = ls_dataset_rebatch(d, sizes, n, false);
+    free(sizes);
+    return d;
+}
+
+/* The pipeline of one worker, as ls_strategy_distribute() makes it there. */
+static ls_dataset *worker_pipeline(const ls_input_context *ic, void *user)
+{
+    const plan_share *s = user;
+    const plan *p = s->plan;
+    ls_auto_shard_options how = LS_AUTO_SHARD_OPTIONS_INIT;
+    ls_dataset *d = plan_pipeline(s->plan);
+
+    (void)ic; // of a strategy with one worker
+    how.shards = p->workers;
+    how.index = s->worker;
+    how.policy = p->asked;
+    how.replicas = (int64_t)p->workers * p->replicas;
+    if (how.replicas > 1) {
+        d = cut_batches(p, s->worker, d);
+    }
+    return ls_dataset_auto_shard_with(d, &how);
+}
+
+static ls_status deal_to_worker(ls_strategy *strategy, plan_share *s, ls_error *err)
+{
     ls_distribute_options how = LS_DISTRIBUTE_OPTIONS_INIT;
-    ls_dataset *d = plan_pipeline(p);
-    ls_strategy *strategy = NULL;
     ls_dist_dataset *dist = NULL;
     ls_dist_iterator *it = NULL;
+    ls_status st;
 
-    options.runtime = p->runtime;
     how.keep_on_host = true;
-    how.workers = p->workers;
-    how.worker = s->worker;
-    how.comm = s->comm;
-    s->st = d != NULL ? ls_mirrored_create(NULL, &options, &strategy, &s->err)
-                      : data_no_memory(&s->err);
-    if (s->st == LS_OK) {
-        s->st = ls_strategy_distribute(strategy, d, &how, &dist, &s->err);
+    st = ls_strategy_distribute_from_function(strategy, worker_pipeline, s, &how, &dist,
+                                              err);
+    if (st == LS_OK) {
+        st = ls_dist_iterate(dist, &it, err);
     }
-    if (s->st == LS_OK) {
-        s->st = ls_dist_iterate(dist, &it, &s->err);
-    }
-    if (s->st == LS_OK) {
-        s->st = take_steps(s, it);
-    }
-    if (s->st != LS_OK && s->comm != NULL) {
-        ls_comm_abort(s->comm); // the other workers do not wait for this one
+    if (st == LS_OK) {
+        st = take_steps(s, it, err);
     }
     ls_dist_iterator_release(it);
     ls_dist_dataset_release(dist);
-    ls_strategy_release(strategy);
-    ls_dataset_release(d);
+    return st;
+}
+
+/* Workers that run out of data get empty parts until all have none. */
+static void end_together(plan *p)
+{
+    int64_t most = 0;
+
+    for (int w = 0; w < p->workers; w++) {
+        most = p->shares[w].steps > most ? p->shares[w].steps : most;
+    }
+    for (int w = 0; w < p->workers; w++) {
+        plan_share *s = &p->shares[w];
+
+        s->empty += (most - s->steps) * p->replicas;
+        s->steps = most;
+    }
 }
 
 static bool prepare_shares(plan *p)
 {
     const size_t slots = (size_t)(p->shown * p->replicas) + 1;
-    const ls_error init = LS_ERROR_INIT;
     int64_t at = 0;
 
     p->shares = calloc((size_t)p->workers, sizeof *p->shares);
@@ -322,7 +363,7 @@ static bool prepare_shares(plan *p)
     for (int w = 0; w < p->workers; w++) {
         plan_share *s = &p->shares[w];
 
-        *s = (plan_share){.plan = p, .worker = w, .err = init};
+        *s = (plan_share){.plan = p, .worker = w};
         s->of_file = calloc(p->nfiles, sizeof *s->of_file);
         s->samples = (int64_t **)calloc(slots, sizeof *s->samples);
         s->count = calloc(slots, sizeof *s->count);
@@ -333,80 +374,36 @@ static bool prepare_shares(plan *p)
     return true;
 }
 
-static ls_status connect_workers(plan *p, ls_error *err)
-{
-    ls_comm **comms = NULL;
-    ls_status st = LS_OK;
-
-    if (p->workers == 1) {
-        return LS_OK;
-    }
-    comms = (ls_comm **)calloc((size_t)p->workers, sizeof(void *));
-    if (comms == NULL) {
-        return data_no_memory(err);
-    }
-    st = ls_comm_local(p->workers, NULL, comms, err);
-    for (int w = 0; st == LS_OK && w < p->workers; w++) {
-        p->shares[w].comm = comms[w];
-    }
-    free((void *)comms);
-    return st;
-}
-
-/* The failure that is the cause: the others are LS_ABORTED because of it. */
-static ls_status first_failure(const plan *p, ls_error *err)
-{
-    const plan_share *first = NULL;
-
-    for (int w = 0; w < p->workers; w++) {
-        const plan_share *s = &p->shares[w];
-
-        if (s->st != LS_OK &&
-            (first == NULL || (first->st == LS_ABORTED && s->st != LS_ABORTED))) {
-            first = s;
-        }
-    }
-    if (first == NULL) {
-        return LS_OK;
-    }
-    *err = first->err;
-    return first->st;
-}
-
 ls_status plan_deal(plan *p, ls_error *err)
 {
-    ls_runtime_options options = LS_RUNTIME_OPTIONS_INIT;
-    int started = 1;
+    ls_runtime_options machine = LS_RUNTIME_OPTIONS_INIT;
+    ls_strategy_options options = LS_STRATEGY_OPTIONS_INIT;
+    ls_strategy *strategy = NULL;
     ls_status st;
 
+    if (p->batch == 0 && p->workers * p->replicas > 1) {
+        return lsi_fail(err, LS_INVALID_ARGUMENT, -1,
+                        "single records cannot be cut into parts for %d replicas",
+                        p->workers * p->replicas);
+    }
     if (!prepare_shares(p)) {
         return data_no_memory(err);
     }
-    options.logical_cpus = p->replicas;
-    options.threads = 1;
-    st = ls_runtime_create(&options, &p->runtime, err);
+    machine.logical_cpus = p->replicas;
+    machine.threads = 1;
+    st = ls_runtime_create(&machine, &p->runtime, err);
     if (st == LS_OK) {
-        st = connect_workers(p, err);
+        options.runtime = p->runtime;
+        st = ls_mirrored_create(NULL, &options, &strategy, err);
     }
-    if (st != LS_OK) {
-        return st;
+    for (int w = 0; st == LS_OK && w < p->workers; w++) {
+        st = deal_to_worker(strategy, &p->shares[w], err);
     }
-    for (; started < p->workers; started++) {
-        plan_share *s = &p->shares[started];
-
-        st = lsi_thread_start(&s->thread, deal_to_worker, s, err, "worker-%d", started);
-        if (st != LS_OK) {
-            ls_comm_abort(p->shares[0].comm);
-            break;
-        }
+    ls_strategy_release(strategy);
+    if (st == LS_OK && plan_is_counted(p)) {
+        end_together(p);
     }
-    if (st == LS_OK) {
-        deal_to_worker(&p->shares[0]);
-    }
-    for (int w = 1; w < started; w++) {
-        lsi_thread_join(&p->shares[w].thread);
-    }
-    return st == LS_OK ? first_failure(p, err) : st;
+    return st;
 }
 
 void plan_free(plan *p)
@@ -420,14 +417,13 @@ void plan_free(plan *p)
         free((void *)s->samples);
         free(s->count);
         free(s->of_file);
-        ls_comm_release(s->comm);
     }
     for (size_t i = 0; i < p->nfiles; i++) {
         free(p->files[i].name);
     }
     free(p->files);
     free(p->shares);
-    free((void *)p->seen);
+    free(p->seen);
     free(p->first);
     ls_runtime_release(p->runtime);
 }

@@ -3,11 +3,8 @@
 #define CLI_DATA_PLAN_H
 
 #include "cli/data/data_command.h"
-#include "os/thread.h"
 
-#include <lockstep/comm.h>
 #include <lockstep/distribute.h>
-#include <stdatomic.h>
 
 enum { PLAN_FILE_SHIFT = 32 }; /* a sample is its file << 32 | its place in there */
 
@@ -20,10 +17,6 @@ typedef struct plan_file {
 typedef struct plan_share {
     struct plan *plan;
     int worker;
-    ls_comm *comm;
-    lsi_thread thread;
-    ls_status st;
-    ls_error err;
     int64_t steps, rows, empty;
     int64_t *of_file; /* rows of each file */
     /* Samples of the first steps: [step * replicas + replica]. */
@@ -45,9 +38,9 @@ typedef struct plan {
     char reason[600];
     int64_t shown; /* steps to keep */
     ls_runtime *runtime;
-    plan_share *shares;    /* one per worker */
-    _Atomic uint8_t *seen; /* how often each record was given, at most 255 */
-    int64_t *first;        /* the first record of each file in `seen` */
+    plan_share *shares; /* one per worker */
+    uint8_t *seen;      /* how often each record was given, at most 255 */
+    int64_t *first;     /* the first record of each file in `seen` */
 } plan;
 
 /* The pipeline of numbers that stands for that of records. NULL: no memory. */
@@ -59,7 +52,7 @@ ls_status plan_choose(plan *p, ls_error *err);
 /* Whether all steps are run and counted: not if there is no end, or too many of them. */
 bool plan_is_counted(const plan *p);
 
-/* Distributes the pipeline over threads that stand for the workers. */
+/* Distributes the pipeline to the replicas of one worker after the other. */
 ls_status plan_deal(plan *p, ls_error *err);
 void plan_free(plan *p);
 

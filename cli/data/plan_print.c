@@ -103,7 +103,7 @@ static void count_seen(const plan *p, int64_t times, int64_t *less, int64_t *mor
 {
     *less = *more = 0;
     for (int64_t i = 0; i < p->records; i++) {
-        const int n = atomic_load(&p->seen[i]);
+        const int n = p->seen[i];
 
         *less += n < times;
         *more += n > times;

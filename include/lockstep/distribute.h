@@ -3,20 +3,33 @@
  *
  * ls_strategy_distribute() takes a dataset of global batches: every batch is cut into one
  * part per replica, and with several workers every worker reads its own files or its own
- * share. ls_dist_iterator_next() returns one PerReplica value per step (a structure of
- * them for structured elements; plain values if there is one replica). When some replicas
- * have no more data, they get empty batches until all have none, so that all replicas
- * make the same number of steps.
+ * share. ls_dist_iterator_next() returns one PerReplica value per step, with a component
+ * per local replica (a structure of them for structured elements; plain values if there
+ * is one replica in sync). When some replicas have no more data, they get empty batches
+ * until all have none, so that all replicas make the same number of steps.
  *
  *     LS_TRY(ls_strategy_distribute(strategy, d, NULL, &dist, &err));
  *     LS_TRY(ls_dist_iterate(dist, &it, &err));
  *     while ((st = ls_dist_iterator_next(it, &batch, &err)) == LS_OK) { ... }
  *
- * With a communicator (ls_distribute_options.comm) every worker calls, in the same order,
- * ls_strategy_distribute() or ls_strategy_distribute_from_function() and every
- * ls_dist_iterator_next(): each of these waits for all workers, so workers that are ranks
- * of one process need a thread each. Workers that are missing after 2 s are named in the
- * log (ls_log_set), and the call fails when the communicator's timeout has passed.
+ * With a strategy of several workers, all workers make these calls in the same order, and
+ * each call waits for all of them:
+ *
+ *     ls_strategy_distribute(), ls_strategy_make_dataset_iterator(),
+ *     ls_strategy_distribute_from_function(), and ls_strategy_make_input_fn_iterator()
+ *     with a function of datasets: the workers compare the specs of their elements; in the
+ *     first two, random operators without a seed get those of worker 0.
+ *
+ *     ls_dist_iterator_next() and its other forms, until they have returned the end: the
+ *     workers count the parts of the step. They do not wait if the datasets of all workers
+ *     are infinite, nor with the iterators of compat.v1.
+ *
+ * If such a call fails on one worker, it fails on all of them with the error of that
+ * worker, whose number is err->rank. All may go on: the next call repeats the step that
+ * failed, with the parts that the workers have. Workers that are missing after
+ * 2 s are named in the log (ls_log_set), and the call fails when the timeout of the
+ * workers' communicator has passed. Workers that are threads of one process need a thread
+ * each. The other functions below do not wait.
  *
  * Threads: one at a time.
  */
@@ -37,25 +50,18 @@ typedef struct ls_dist_iterator ls_dist_iterator;
 /* InputReplicationMode. */
 typedef enum ls_replication { LS_PER_WORKER = 0, LS_PER_REPLICA_INPUT } ls_replication;
 
-/*
- * InputOptions, and which of the job's workers this is. Start from
- * LS_DISTRIBUTE_OPTIONS_INIT.
- */
+/* InputOptions. Start from LS_DISTRIBUTE_OPTIONS_INIT. */
 typedef struct ls_distribute_options {
     size_t struct_size;
     ls_replication replication;
     bool keep_on_host;      /* experimental_fetch_to_device = false */
     bool place_on_device;   /* experimental_place_dataset_on_device */
     int per_replica_buffer; /* batches read ahead per replica; 0: 1; negative: none */
-    int workers, worker;    /* workers of the job, and which this is; 0: one */
-    int total_replicas;     /* in sync, of all workers; 0: the strategy's times workers */
-    ls_comm *comm; /* among the workers, borrowed; NULL: there is one worker. With it the
-                      calls named at the top of this file wait for all workers */
 } ls_distribute_options;
 
 /* clang-format off */
 #define LS_DISTRIBUTE_OPTIONS_INIT \
-    {sizeof(ls_distribute_options), LS_PER_WORKER, false, false, 0, 0, 0, 0, NULL}
+    {sizeof(ls_distribute_options), LS_PER_WORKER, false, false, 0}
 /* clang-format on */
 
 /* Distributes a dataset of global batches: one part per replica; `d` is retained. */
@@ -64,9 +70,9 @@ LS_API LS_MUST_USE ls_status ls_strategy_distribute(ls_strategy *s, ls_dataset *
                                                     ls_dist_dataset **out, ls_error *err);
 
 /*
- * One dataset per worker, made by `fn` and used as it is. A function that cannot make one
- * returns ls_dataset_failed(), and this call fails with its code and message; NULL counts
- * as out of memory.
+ * One dataset per worker, made by `fn` there and used as it is. A function that cannot
+ * make one returns ls_dataset_failed(), and this call fails with its code and message;
+ * NULL counts as out of memory.
  */
 typedef ls_dataset *(*ls_input_fn)(const ls_input_context *ic, void *user);
 LS_API LS_MUST_USE ls_status ls_strategy_distribute_from_function(
@@ -138,15 +144,6 @@ LS_API LS_MUST_USE ls_status ls_strategy_make_input_fn_iterator(
     ls_replication mode, ls_dist_iterator **out, ls_error *err);
 LS_API LS_MUST_USE ls_status ls_dist_iterator_initialize(ls_dist_iterator *it,
                                                          ls_error *err);
-
-/*
- * ls_strategy_values() for one of several workers: replica ids are those of the whole
- * job. Only the fields `workers` and `worker` of `opts` are used.
- */
-LS_API LS_MUST_USE ls_status ls_strategy_values_of(ls_strategy *s,
-                                                   const ls_distribute_options *opts,
-                                                   ls_value_maker fn, void *user,
-                                                   ls_value **out, ls_error *err);
 
 /*
  * The pipeline of one worker: `d`, whose reference is taken over, sharded as part `index`

@@ -202,7 +202,7 @@ typedef struct ls_value_context {
 
 /*
  * Makes a PerReplica value (a plain one for the default strategy and one device) by one
- * call of `fn` per replica, in replica order, on this thread. The library takes over what
+ * call of `fn` per local replica, in replica order, on this thread. The library takes over what
  * `fn` returns through `out`.
  */
 typedef ls_status (*ls_value_maker)(const ls_value_context *vc, void *user,

@@ -2,8 +2,6 @@
 #include "base/guard.h"
 #include "cross_replica/cross_replica.h"
 
-#include "lockstep/distribute.h"
-
 static ls_status make_one(ls_value_maker fn, const ls_value_context *vc, void *user,
                           ls_value **out, ls_error *err)
 {
@@ -26,13 +24,13 @@ static ls_status make_each(ls_strategy *s, ls_value_maker fn, void *user, ls_val
         return lsi_fail_memory(err, "values", n * sizeof(ls_value *));
     }
     for (size_t i = 0; i < n && st == LS_OK; i++) {
-        const ls_value_context vc = {(int)i, s->replicas, s->devices[i]};
+        const ls_value_context vc = {s->first + (int)i, s->replicas, s->devices[i]};
 
         st = make_one(fn, &vc, user, &made[i], err);
         if (st == LS_OK && made[i] == NULL) {
-            st =
-                lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                              "values: the function returned nothing for replica %zu", i);
+            st = lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                               "values: the function returned nothing for replica %d",
+                               vc.replica_id);
         }
     }
     if (st == LS_OK) {
@@ -57,49 +55,6 @@ ls_status ls_strategy_values(ls_strategy *s, ls_value_maker fn, void *user,
     }
     vc.device = s->local > 0 ? s->devices[0] : NULL;
     return make_one(fn, &vc, user, out, err);
-}
-
-/* ---- for one of several workers ---- */
-
-struct shifted {
-    ls_value_maker fn;
-    void *user;
-    int first, replicas;
-};
-
-/* The ids of this worker's replicas among those of all workers. */
-static ls_status make_shifted(const ls_value_context *vc, void *user, ls_value **out,
-                              ls_error *err)
-{
-    const struct shifted *s = user;
-    const ls_value_context whole = {s->first + vc->replica_id, s->replicas, vc->device};
-
-    return s->fn(&whole, s->user, out, err);
-}
-
-ls_status ls_strategy_values_of(ls_strategy *s, const ls_distribute_options *opts,
-                                ls_value_maker fn, void *user, ls_value **out,
-                                ls_error *err)
-{
-    struct shifted job = {fn, user, 0, 1};
-    const int workers = opts != NULL && opts->workers > 0 ? opts->workers : 1;
-    int local;
-
-    if (s == NULL || fn == NULL) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "values: an argument is NULL");
-    }
-    if (opts != NULL && (opts->struct_size < sizeof *opts || opts->worker < 0 ||
-                         opts->worker >= workers)) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "values: worker %d of %d; start the options from "
-                             "LS_DISTRIBUTE_OPTIONS_INIT",
-                             opts->worker, workers);
-    }
-    local = ls_strategy_replicas(s);
-    job.replicas = workers * local;
-    job.first = (opts != NULL ? opts->worker : 0) * local;
-    return ls_strategy_values(s, make_shifted, &job, out, err);
 }
 
 /* ---- queries of values ---- */

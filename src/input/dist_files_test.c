@@ -328,6 +328,14 @@ LST_TEST(d52_d53_too_few_files_fail_on_every_worker)
     remove_files();
 }
 
+LST_TEST(three_workers_read_one_file_each_and_keep_step)
+{
+    write_files(FILES({"a", 0, 2}, {"b", 10, 13}, {"c", 20, 20}));
+    IN_CHECK(batch_4, LS_SHARD_FILE, 3, 1, "[0 1] | [2] | [] | end",
+             "[10] | [11] | [12 13] | end", "[20] | [] | [] | end");
+    remove_files();
+}
+
 LST_TEST(d54_d55_workers_whose_files_are_read_keep_step)
 {
     write_files(FILES({"a", 0, 2}, {"b", 10, 16}));
@@ -586,6 +594,7 @@ static const lst_case cases[] = {
     LST_CASE(d48_each_worker_cuts_its_own_files),
     LST_CASE(d49_d50_every_input_of_a_zip_or_concatenation_is_sharded),
     LST_CASE(d52_d53_too_few_files_fail_on_every_worker),
+    LST_CASE(three_workers_read_one_file_each_and_keep_step),
     LST_CASE(d54_d55_workers_whose_files_are_read_keep_step),
     LST_CASE(a_worker_without_data_or_spec_reads_the_dataset_itself),
     LST_CASE(d56_to_d58_operators_behind_the_reader_are_for_each_worker),

@@ -6,7 +6,7 @@
 #include "input/input.h"
 
 /* What a worker sends to the others at every step. */
-enum { FACT_STEP, FACT_PRESENT, FACT_STATUS, FACTS };
+enum { FACT_STEP, FACT_PRESENT, FACTS };
 
 static ls_status open_feeds(ls_dist_iterator *it, ls_error *err);
 
@@ -45,6 +45,7 @@ void ls_dist_iterator_release(ls_dist_iterator *it)
     }
     close_feeds(it);
     lsi_free(it->parts);
+    lsi_free(it->whole);
     if (it->empty != NULL) {
         lsi_value_release_all(it->empty, (size_t)it->dataset->local);
     }
@@ -66,9 +67,11 @@ ls_status lsi_dist_iterator_create(ls_dist_dataset *dd, bool uninitialized,
     it->dataset = ls_dist_dataset_retain(dd);
     it->uninitialized = uninitialized;
     it->parts = lsi_alloc((size_t)dd->local, sizeof(ls_value *));
+    it->whole = lsi_alloc((size_t)dd->local, sizeof(ls_value *));
     it->empty = lsi_alloc((size_t)dd->local, sizeof(ls_value *));
     it->facts = lsi_alloc((size_t)dd->workers * FACTS, sizeof(int64_t));
-    if (it->parts == NULL || it->empty == NULL || it->facts == NULL) {
+    if (it->parts == NULL || it->whole == NULL || it->empty == NULL ||
+        it->facts == NULL) {
         st = lsi_fail_memory(err, "an iterator", (size_t)dd->local * sizeof(ls_value *));
     }
     if (st == LS_OK && !uninitialized) {
@@ -197,24 +200,26 @@ static ls_status end_iteration(ls_dist_iterator *it, ls_error *err)
     return lsi_fail(err, LS_OUT_OF_RANGE, -1, "end of the distributed dataset");
 }
 
-/* Returns the parts as one value, and counts the step. */
-static ls_status give_step(ls_dist_iterator *it, ls_value **out, ls_error *err)
+/* A part for each replica, as one value. */
+static ls_status wrap_parts(const ls_dist_dataset *dd, ls_value *const *parts,
+                            ls_value **out, ls_error *err)
 {
-    const ls_dist_dataset *dd = it->dataset;
     ls_regroup_options opts = LS_REGROUP_OPTIONS_INIT;
-    ls_status st = LS_OK;
 
-    if (dd->wrapped) {
-        opts.always_wrap = true;
-        st = ls_value_regroup(it->parts, (size_t)dd->local, &opts, out, err);
-    } else {
-        *out = ls_value_retain(it->parts[0]);
+    if (!dd->wrapped) {
+        *out = ls_value_retain(parts[0]);
+        return LS_OK;
     }
-    if (st == LS_OK) {
-        lsi_dist_iterator_drop(it);
-        it->steps++;
-    }
-    return st;
+    opts.always_wrap = true;
+    return ls_value_regroup(parts, (size_t)dd->local, &opts, out, err);
+}
+
+/* Returns the step whose value is `v`; it cannot fail. */
+static void give_step(ls_dist_iterator *it, ls_value *v, ls_value **out)
+{
+    lsi_dist_iterator_drop(it);
+    it->steps++;
+    *out = v;
 }
 
 /* Finds the spec by reading the first element, with a new iterator over the dataset. */
@@ -289,30 +294,51 @@ static ls_status make_empties(ls_dist_iterator *it, ls_error *err)
     return st;
 }
 
-/* Sums the number of parts over all workers; a failure of one worker fails all. */
-static ls_status sum_present(ls_dist_iterator *it, ls_status st, int64_t *present,
-                             ls_error *err)
+/*
+ * The parts with empty batches for missing ones, as one value, which is NULL if no worker
+ * can have a part; *present: the number of parts.
+ */
+static ls_status complete_step(ls_dist_iterator *it, int64_t *present, ls_value **out,
+                               ls_error *err)
 {
     const ls_dist_dataset *dd = it->dataset;
-    const int64_t mine[FACTS] = {it->steps, *present, st};
-    ls_error why = LS_ERROR_INIT;
-    const ls_status met = lsi_comm_share(dd->comm, "ls_dist_iterator_next", mine, FACTS,
-                                         it->facts, it->place, &why);
+    ls_status st = LS_OK;
 
-    if (st != LS_OK || met != LS_OK) {
-        return st != LS_OK ? st : lsi_fail_again(err, &why);
+    for (int r = 0; r < dd->local; r++) {
+        *present += it->parts[r] != NULL ? 1 : 0;
+    }
+    if (*present == 0 && dd->workers == 1) {
+        return LS_OK;
+    }
+    if (*present < dd->local) {
+        st = make_empties(it, err);
+    }
+    for (int r = 0; r < dd->local; r++) {
+        it->whole[r] = it->parts[r] != NULL ? it->parts[r] : it->empty[r];
+    }
+    return st == LS_OK ? wrap_parts(dd, it->whole, out, err) : st;
+}
+
+/*
+ * Sums the number of parts over all workers. What this worker could not do (`st`, `why`)
+ * fails the step on all of them.
+ */
+static ls_status sum_present(ls_dist_iterator *it, ls_status st, ls_error *why,
+                             int64_t *present, ls_error *err)
+{
+    const ls_dist_dataset *dd = it->dataset;
+    const lsi_workers_call call = {.what = "ls_dist_iterator_next", .site = it->place};
+    const int64_t mine[FACTS] = {it->steps, *present};
+
+    why->code = st;
+    st = lsi_workers_share(dd->strategy, &call, mine, FACTS, it->facts, st, why, err);
+    if (st != LS_OK) {
+        return st;
     }
     *present = 0;
     for (int w = 0; w < dd->workers; w++) {
         const int64_t *facts = it->facts + (size_t)w * FACTS;
 
-        if (facts[FACT_STATUS] != LS_OK) {
-            return lsi_fail(err, (ls_status)facts[FACT_STATUS], w,
-                            "next: the input of worker %d failed at step %lld (%s); its "
-                            "own error says why",
-                            w, (long long)facts[FACT_STEP],
-                            ls_status_name((ls_status)facts[FACT_STATUS]));
-        }
         if (facts[FACT_STEP] != it->steps) {
             return lsi_fail(err, LS_FAILED_PRECONDITION, w,
                             "next: worker %d is at step %lld, this one (%d) at step "
@@ -325,45 +351,49 @@ static ls_status sum_present(ls_dist_iterator *it, ls_status st, int64_t *presen
     return LS_OK;
 }
 
-/* A step in which replicas and workers without data get empty batches. */
+/*
+ * A step in which replicas and workers without data get empty batches. Its value is made
+ * before the workers agree on the step: afterwards nothing can fail on one of them alone.
+ */
 static ls_status step_partial(ls_dist_iterator *it, ls_value **out, ls_error *err)
 {
-    const ls_dist_dataset *dd = it->dataset;
+    ls_error why = LS_ERROR_INIT;
+    ls_value *v = NULL;
     int64_t present = 0;
-    ls_status st = collect_parts(it, true, err);
+    ls_status st = collect_parts(it, true, &why);
 
-    for (int r = 0; r < it->have; r++) {
-        present += it->parts[r] != NULL ? 1 : 0;
+    if (st == LS_OK) {
+        st = complete_step(it, &present, &v, &why);
     }
-    if (st == LS_OK && present < dd->local && (present > 0 || dd->comm != NULL)) {
-        st = make_empties(it, err);
+    if (it->dataset->workers > 1) {
+        st = sum_present(it, st, &why, &present, err);
+    } else if (st != LS_OK) {
+        (void)lsi_fail_again(err, &why);
     }
-    if (dd->workers > 1 && dd->comm != NULL) {
-        st = sum_present(it, st, &present, err);
+    if (st == LS_OK && present > 0) {
+        give_step(it, v, out);
+        return LS_OK;
     }
-    if (st != LS_OK) {
-        return st;
-    }
-    if (present == 0) {
-        return end_iteration(it, err);
-    }
-    for (int r = 0; r < dd->local; r++) {
-        if (it->parts[r] == NULL) {
-            it->parts[r] = ls_value_retain(it->empty[r]);
-        }
-    }
-    return give_step(it, out, err);
+    ls_value_release(v);
+    return st == LS_OK ? end_iteration(it, err) : st;
 }
 
 /* A step with a part for every replica, or the end; drops an incomplete last step. */
 static ls_status step_whole(ls_dist_iterator *it, ls_value **out, ls_error *err)
 {
-    const ls_status st = collect_parts(it, false, err);
+    ls_value *v = NULL;
+    ls_status st = collect_parts(it, false, err);
 
     if (st == LS_OUT_OF_RANGE) {
         return end_iteration(it, err);
     }
-    return st == LS_OK ? give_step(it, out, err) : st;
+    if (st == LS_OK) {
+        st = wrap_parts(it->dataset, it->parts, &v, err);
+    }
+    if (st == LS_OK) {
+        give_step(it, v, out);
+    }
+    return st;
 }
 
 static ls_status take_step(ls_dist_iterator *it, bool partial, ls_value **out,

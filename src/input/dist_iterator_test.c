@@ -298,29 +298,38 @@ LST_TEST(d72_not_inside_of_replicas_and_not_after_the_end)
     in_machine_end(&m);
 }
 
-/* The spec of a part, and whether values are wrapped, as "int64(-1) wrapped". */
+static void put_spec(in_worker *me)
+{
+    ls_dataset *d = ls_dataset_retain((ls_dataset *)(uintptr_t)me->arg);
+    ls_dist_dataset *dd = NULL;
+    ls_error err = LS_ERROR_INIT;
+    bool wrapped = false;
+
+    LST_OK(ls_strategy_distribute(me->s, d, &me->opts, &dd, &err));
+    const ls_spec *s = ls_dist_spec(dd, &wrapped);
+    in_put(&me->text, "%s(", ls_dtype_name(ls_spec_dtype(s)));
+    for (int i = 0; i < ls_spec_ndim(s); i++) {
+        in_put(&me->text, i > 0 ? ",%lld" : "%lld", (long long)ls_spec_dim(s, i));
+    }
+    in_put(&me->text, ")%s", wrapped ? " wrapped" : "");
+    ls_dist_dataset_release(dd);
+    ls_dataset_release(d);
+}
+
+/*
+ * The spec of a part, and whether values are wrapped, as "int64(-1) wrapped", on every
+ * worker. Takes ownership of `d`.
+ */
 static void spec_is(ls_dataset *d, int workers, int replicas, const char *want,
                     lst_place at)
 {
-    in_machine m = in_machine_of(replicas);
-    ls_distribute_options o = LS_DISTRIBUTE_OPTIONS_INIT;
-    ls_dist_dataset *dd = NULL;
-    ls_error err = LS_ERROR_INIT;
-    in_text t = {{0}, 0};
-    bool wrapped = false;
+    static in_worker ws[IN_WORKERS];
 
-    o.workers = workers;
-    LST_OK(ls_strategy_distribute(m.s, d, &o, &dd, &err));
-    const ls_spec *s = ls_dist_spec(dd, &wrapped);
-    in_put(&t, "%s(", ls_dtype_name(ls_spec_dtype(s)));
-    for (int i = 0; i < ls_spec_ndim(s); i++) {
-        in_put(&t, i > 0 ? ",%lld" : "%lld", (long long)ls_spec_dim(s, i));
+    in_run(workers, replicas, put_spec, d, ws);
+    for (int w = 0; w < workers; w++) {
+        in_same(ws[w].text.text, want, at);
     }
-    in_put(&t, ")%s", wrapped ? " wrapped" : "");
-    in_same(t.text, want, at);
-    ls_dist_dataset_release(dd);
     ls_dataset_release(d);
-    in_machine_end(&m);
 }
 
 static ls_dataset *eight_rows(void)

@@ -41,6 +41,7 @@ static void save_and_restore(in_worker *me)
     ls_dist_iterator *it = open_case(me, c, c->ahead, &dd);
     in_drain(&taken, it, me->replicas, c->take);
     LST_OK(ls_dist_iterator_save(it, &state, &err));
+    rest = (in_text){{0}, 0};
     in_drain(&rest, it, me->replicas, IN_STEPS); // saving had no effect on it
     ls_dist_iterator_release(it);
     ls_dist_dataset_release(dd);
@@ -179,45 +180,71 @@ LST_TEST(shuffled_epochs_go_on_after_every_step)
     }
 }
 
-static ls_value *saved_by(int workers, int replicas, ls_dataset *d)
+/* A dataset to save, and worker 0's position in it. */
+struct to_save {
+    in_build build;
+    ls_value *state;
+};
+
+static void save_at_the_beginning(in_worker *me)
 {
-    in_machine m = in_machine_of(replicas);
-    ls_distribute_options o = LS_DISTRIBUTE_OPTIONS_INIT;
+    struct to_save *job = (struct to_save *)(uintptr_t)me->arg;
+    const struct state_case c = {job->build, LS_SHARD_AUTO, 0, 0, 0};
     ls_dist_dataset *dd = NULL;
-    ls_dist_iterator *it = NULL;
     ls_value *state = NULL;
     ls_error err = LS_ERROR_INIT;
+    ls_dist_iterator *it = open_case(me, &c, 0, &dd);
 
-    o.workers = workers;
-    LST_OK(ls_strategy_distribute(m.s, d, &o, &dd, &err));
-    LST_OK(ls_dist_iterate(dd, &it, &err));
     LST_OK(ls_dist_iterator_save(it, &state, &err));
-    ls_dist_iterator_release(it);
-    ls_dist_dataset_release(dd);
-    ls_dataset_release(d);
-    in_machine_end(&m);
-    return state;
-}
-
-static void refuses(ls_value *state, ls_status want, const char *word, lst_place at)
-{
-    in_machine m = in_machine_of(2);
-    ls_distribute_options o = LS_DISTRIBUTE_OPTIONS_INIT;
-    ls_dist_dataset *dd = NULL;
-    ls_dist_iterator *it = NULL;
-    ls_error err = LS_ERROR_INIT;
-    ls_dataset *d = d1();
-
-    o.workers = 2;
-    LST_OK(ls_strategy_distribute(m.s, d, &o, &dd, &err));
-    LST_OK(ls_dist_iterate(dd, &it, &err));
-    lst_fails(ls_dist_iterator_restore(it, state, &err), want, &err, word, at,
-              "ls_dist_iterator_restore");
+    if (me->worker == 0) {
+        job->state = ls_value_retain(state);
+    }
     ls_value_release(state);
     ls_dist_iterator_release(it);
     ls_dist_dataset_release(dd);
-    ls_dataset_release(d);
-    in_machine_end(&m);
+}
+
+static ls_value *saved_by(int workers, int replicas, in_build build)
+{
+    struct to_save job = {build, NULL};
+    static in_worker ws[IN_WORKERS];
+
+    in_run(workers, replicas, save_at_the_beginning, &job, ws);
+    return job.state;
+}
+
+/* A state, and how worker 0 of two must refuse it. */
+struct refusal {
+    ls_value *state;
+    ls_status want;
+    const char *word;
+    lst_place at;
+};
+
+static void restore_on_worker_0(in_worker *me)
+{
+    const struct refusal *r = me->arg;
+    const struct state_case c = {d1, LS_SHARD_AUTO, 0, 0, 0};
+    ls_dist_dataset *dd = NULL;
+    ls_error err = LS_ERROR_INIT;
+    ls_dist_iterator *it = open_case(me, &c, 0, &dd);
+
+    if (me->worker == 0) {
+        lst_fails(ls_dist_iterator_restore(it, r->state, &err), r->want, &err, r->word,
+                  r->at, "ls_dist_iterator_restore");
+    }
+    ls_dist_iterator_release(it);
+    ls_dist_dataset_release(dd);
+}
+
+/* Takes ownership of `state`. */
+static void refuses(ls_value *state, ls_status want, const char *word, lst_place at)
+{
+    const struct refusal r = {state, want, word, at};
+    static in_worker ws[IN_WORKERS];
+
+    in_run(2, 2, restore_on_worker_0, &r, ws);
+    ls_value_release(state);
 }
 
 static ls_value *bytes(const void *p, size_t n)
@@ -232,18 +259,22 @@ static ls_value *bytes(const void *p, size_t n)
     return v;
 }
 
+static ls_dataset *eleven(void)
+{
+    return ls_dataset_batch(in_range(11), 4);
+}
+
 LST_TEST(d105_another_number_of_workers_or_replicas_is_refused)
 {
-    refuses(saved_by(3, 2, d1()), LS_FAILED_PRECONDITION, "3 workers", LST_HERE);
-    refuses(saved_by(2, 3, d1()), LS_FAILED_PRECONDITION, "3 replicas", LST_HERE);
-    refuses(saved_by(2, 2, ls_dataset_batch(in_range(11), 4)), LS_FAILED_PRECONDITION,
-            "another pipeline", LST_HERE);
+    refuses(saved_by(3, 2, d1), LS_FAILED_PRECONDITION, "3 workers", LST_HERE);
+    refuses(saved_by(2, 3, d1), LS_FAILED_PRECONDITION, "3 replicas", LST_HERE);
+    refuses(saved_by(2, 2, eleven), LS_FAILED_PRECONDITION, "another pipeline", LST_HERE);
 }
 
 /* Truncation at every length and a change of every byte are detected. */
 LST_TEST(a_state_that_is_damaged_is_noticed)
 {
-    ls_value *state = saved_by(2, 2, d1());
+    ls_value *state = saved_by(2, 2, d1);
     const ls_tensor *t = ls_value_as_tensor(state);
     const size_t n = ls_tensor_bytes(t);
     uint8_t copy[4096];

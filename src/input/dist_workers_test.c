@@ -152,6 +152,13 @@ static ls_dataset *d44(void)
     return ls_dataset_batch(in_map(in_range(10), square, NULL, LS_F32, 0, NULL), 4);
 }
 
+static ls_value *sum_of_rows(ls_context *c, ls_value *x, void *user)
+{
+    (void)user;
+    return ls_value_of(c, ls_sum(c, ls_value_as_tensor(x), NULL, 0, false));
+}
+
+/* Every step is run and reduced: input and sums share the workers' communicator. */
 static void add_up(in_worker *me)
 {
     ls_dist_dataset *dd = NULL;
@@ -164,15 +171,16 @@ static void add_up(in_worker *me)
     LST_OK(ls_strategy_distribute(me->s, d, &me->opts, &dd, &err));
     LST_OK(ls_dist_iterate(dd, &it, &err));
     while (ls_dist_iterator_next(it, &v, &err) == LS_OK) {
-        const ls_tensor *t = ls_value_as_tensor(ls_value_child(v, 0));
+        ls_value *sums = NULL, *total = NULL;
 
-        for (int64_t i = 0; i < ls_tensor_count(t); i++) {
-            sum += ((const float *)ls_tensor_data(t))[i];
-        }
+        LST_OK(ls_strategy_run(me->s, sum_of_rows, v, NULL, &sums, &err));
+        LST_OK(ls_strategy_reduce(me->s, LS_SUM, sums, LS_NO_AXIS, &total, &err));
+        sum += *(const float *)ls_tensor_data(ls_value_as_tensor(total));
+        ls_value_release(total);
+        ls_value_release(sums);
         ls_value_release(v);
         v = NULL;
     }
-    LST_OK(ls_comm_all_reduce(me->opts.comm, LS_SUM, &sum, 1, LS_F32, NULL, &err));
     in_put(&me->text, "%g", (double)sum);
     ls_dist_iterator_release(it);
     ls_dist_dataset_release(dd);
@@ -183,9 +191,13 @@ LST_TEST(d44_every_row_is_somewhere_once)
 {
     static in_worker ws[IN_WORKERS];
 
-    in_run(2, 1, add_up, NULL, ws);
-    in_same(ws[0].text.text, "285", LST_HERE);
-    in_same(ws[1].text.text, "285", LST_HERE);
+    for (int replicas = 1; replicas <= 2; replicas++) {
+        in_run(2, replicas, add_up, NULL, ws);
+        in_same(ws[0].text.text, "285", LST_HERE);
+        in_same(ws[1].text.text, "285", LST_HERE);
+    }
+    in_run(3, 1, add_up, NULL, ws);
+    in_same(ws[2].text.text, "285", LST_HERE);
 }
 
 static ls_value *fail_on_five(ls_context *c, ls_value *x, void *user)
@@ -227,8 +239,8 @@ static void step_over_failures(in_worker *me)
         if (st == LS_OK) {
             in_put_step(&me->text, v, me->replicas);
         } else {
-            in_put(&me->text, st == LS_OUT_OF_RANGE ? "end" : "%s by %d | ",
-                   ls_status_name(st), err.rank);
+            in_put(&me->text, st == LS_OUT_OF_RANGE ? "end" : "%s by %d: %s | ",
+                   ls_status_name(st), err.rank, err.message);
         }
         ls_value_release(v);
     } while (st != LS_OUT_OF_RANGE);
@@ -241,10 +253,10 @@ LST_TEST(a_failure_of_one_worker_fails_all_and_loses_nothing)
     static in_worker ws[IN_WORKERS];
 
     in_run(2, 2, step_over_failures, NULL, ws);
-    in_same(ws[0].text.text, "0,1 | 2,3 | INVALID_ARGUMENT by -1 | 4,6 | 7,0 | end",
+    in_same(ws[0].text.text, "0,1 | 2,3 | INVALID_ARGUMENT by 0: five | 4,6 | 7,0 | end",
             LST_HERE);
-    in_same(ws[1].text.text, "8,9 | 10,11 | INVALID_ARGUMENT by 0 | 12,13 | 14,15 | end",
-            LST_HERE);
+    in_same(ws[1].text.text,
+            "8,9 | 10,11 | INVALID_ARGUMENT by 0: five | 12,13 | 14,15 | end", LST_HERE);
 }
 
 static void ask_after_the_end(in_worker *me)
@@ -322,119 +334,206 @@ LST_TEST(workers_agree_on_what_they_distribute)
     in_same(ws[1].text.text, "INVALID_ARGUMENT by -1 ", LST_HERE);
     in_run(2, 1, only_distribute, &functions[1], ws); // one fails
     in_same(ws[0].text.text, "INVALID_ARGUMENT by 1 ", LST_HERE);
-    in_same(ws[1].text.text, "INVALID_ARGUMENT by -1 ", LST_HERE);
+    in_same(ws[1].text.text, "INVALID_ARGUMENT by 1 ", LST_HERE);
     in_run(2, 1, only_distribute, &functions[2], ws); // one is infinite, the other ends
     in_same(ws[0].text.text, "OK by -1 [0 1] | [2 3] | [] | [] | ...", LST_HERE);
     in_same(ws[1].text.text, "OK by -1 [0 1] | [2 3] | [0 1] | [2 3] | ...", LST_HERE);
 }
 
-LST_TEST(the_index_of_a_worker_is_checked)
+LST_TEST(the_arguments_are_checked)
 {
     in_machine m = in_machine_of(1);
     ls_distribute_options o = LS_DISTRIBUTE_OPTIONS_INIT;
-    ls_comm *comm = NULL;
     ls_dist_dataset *dd = NULL;
     ls_error err = LS_ERROR_INIT;
     ls_dataset *d = d38();
 
-    o.workers = 2;
-    o.worker = 2;
-    LST_FAILS(ls_strategy_distribute(m.s, d, &o, &dd, &err), LS_INVALID_ARGUMENT, err,
-              "worker 2 of 2");
-    LST_OK(ls_comm_self(&comm, &err));
-    o.worker = 1;
-    o.comm = comm;
-    LST_FAILS(ls_strategy_distribute(m.s, d, &o, &dd, &err), LS_INVALID_ARGUMENT, err,
-              "communicator");
     o.struct_size = 1;
     LST_FAILS(ls_strategy_distribute(m.s, d, &o, &dd, &err), LS_INVALID_ARGUMENT, err,
               "INIT");
     LST_FAILS(ls_strategy_distribute(m.s, d, NULL, NULL, &err), LS_INVALID_ARGUMENT, err,
               "NULL");
     LST_CHECK(dd == NULL);
-    ls_comm_release(comm);
     ls_dataset_release(d);
     in_machine_end(&m);
 }
 
 /* ---- ls_strategy_distribute() is collective ---- */
 
-struct pair {
-    ls_strategy *s;
-    ls_comm *comm;
-    bool refused, from_function;
-    ls_status st;
-    ls_error err;
-};
-
-static ls_dataset *eight(const ls_input_context *ic, void *user)
-{
-    (void)ic;
-    (void)user;
-    return ls_dataset_batch(in_range(8), 4);
-}
-
-static void distributes(void *arg)
-{
-    struct pair *p = arg;
-    ls_distribute_options o = LS_DISTRIBUTE_OPTIONS_INIT;
-    ls_dataset *d = eight(NULL, NULL);
-    ls_dist_dataset *dd = NULL;
-
-    o.comm = p->comm;
-    o.replication = p->refused ? LS_PER_REPLICA_INPUT : LS_PER_WORKER;
-    p->err = (ls_error)LS_ERROR_INIT;
-    ls_comm_at("user.c", p->refused ? 2 : 1);
-    p->st = p->from_function ? ls_strategy_distribute_from_function(p->s, eight, NULL, &o,
-                                                                    &dd, &p->err)
-                             : ls_strategy_distribute(p->s, d, &o, &dd, &p->err);
-    ls_dist_dataset_release(dd);
-    ls_dataset_release(d);
-}
-
 LST_TEST(a_worker_that_distributes_alone_gets_the_names_of_missing_ones)
 {
     in_machine m = in_machine_of(1);
     ls_comm_local_options lo = LS_COMM_LOCAL_OPTIONS_INIT;
     ls_comm *comm[2] = {NULL, NULL};
-    struct pair p = {.s = m.s};
+    ls_dataset *d = d38();
+    ls_dist_dataset *dd = NULL;
+    ls_error err = LS_ERROR_INIT;
 
     lo.timeout_ms = 20;
     LST_OK(ls_comm_local(2, &lo, comm, NULL));
-    p.comm = comm[0];
-    distributes(&p);
-    LST_CHECK(p.st == LS_DEADLINE_EXCEEDED && p.err.rank == 1);
-    LST_CHECK(strstr(p.err.message, "ls_strategy_distribute of rank 0 at user.c:1") !=
-              NULL);
-    LST_CHECK(strstr(p.err.message, "for rank 1") != NULL);
+    // The strategy of worker 0, made without worker 1.
+    m.s->workers = ls_comm_retain(comm[0]);
+    m.s->replicas = 2;
+    ls_comm_at("user.c", 1);
+    LST_FAILS(ls_strategy_distribute(m.s, d, NULL, &dd, &err), LS_DEADLINE_EXCEEDED, err,
+              "ls_strategy_distribute of rank 0 at user.c:1");
+    LST_CHECK(err.rank == 1 && strstr(err.message, "for rank 1") != NULL);
+    ls_dataset_release(d);
+    in_machine_end(&m);
     ls_comm_release(comm[0]);
     ls_comm_release(comm[1]);
-    in_machine_end(&m);
+}
+
+/* True on all workers if the call that gave `st` gave the same on every one. */
+static bool all_agree(const in_worker *me, ls_status st)
+{
+    const int64_t mine = st;
+    int64_t all[IN_WORKERS] = {0};
+    bool same = true;
+
+    LST_OK(ls_comm_all_gather(me->comm, &mine, 1, LS_I64, NULL, all, NULL));
+    for (int w = 0; w < me->workers; w++) {
+        same = same && all[w] == mine;
+    }
+    return same;
+}
+
+/* Before a call: its n-th allocation fails on one of the workers. After it: none does. */
+static int64_t fail_allocation(const in_worker *me, int64_t n)
+{
+    int64_t counted = 0;
+
+    LST_OK(ls_comm_barrier(me->comm, NULL, NULL));
+    if (me->worker == 0) {
+        counted = lsi_alloc_fail_at(n);
+    }
+    LST_OK(ls_comm_broadcast(me->comm, 0, &counted, 1, LS_I64, NULL, NULL));
+    return counted;
+}
+
+static void distribute_without_memory(in_worker *me)
+{
+    ls_dataset *d = unseeded();
+    ls_dist_dataset *dd = NULL;
+    int64_t failures = 0;
+
+    for (int64_t n = 1;; n++) {
+        ls_error err = LS_ERROR_INIT;
+
+        (void)fail_allocation(me, n);
+        const ls_status st = ls_strategy_distribute(me->s, d, &me->opts, &dd, &err);
+        const int64_t counted = fail_allocation(me, 0);
+
+        LST_CHECK(all_agree(me, st));
+        LST_CHECK(st == LS_OK || (st == LS_RESOURCE_EXHAUSTED && err.rank >= 0));
+        failures += st != LS_OK;
+        ls_dist_dataset_release(dd);
+        dd = NULL;
+        if (st == LS_OK && counted < n) {
+            break;
+        }
+    }
+    LST_CHECK(failures > 20);
+    ls_dataset_release(d);
+}
+
+LST_TEST(without_memory_on_one_worker_all_fail_and_go_on)
+{
+    static in_worker ws[IN_WORKERS];
+
+    in_run(2, 2, distribute_without_memory, NULL, ws);
+}
+
+static ls_dataset *uneven_ends(const ls_input_context *ic, void *user)
+{
+    (void)user;
+    return in_range(ic->pipeline_id == 0 ? 3 : 6);
+}
+
+static void step_without_memory(in_worker *me)
+{
+    ls_dist_dataset *dd = NULL;
+    ls_dist_iterator *it = NULL;
+    int64_t failures = 0;
+    ls_status st = LS_OK;
+
+    me->opts.per_replica_buffer = -1; // no thread that allocates, too
+    LST_OK(ls_strategy_distribute_from_function(me->s, uneven_ends, NULL, &me->opts, &dd,
+                                                NULL));
+    LST_OK(ls_dist_iterate(dd, &it, NULL));
+    while (st != LS_OUT_OF_RANGE) {
+        st = LS_RESOURCE_EXHAUSTED;
+        for (int64_t n = 1; st == LS_RESOURCE_EXHAUSTED; n++) {
+            ls_error err = LS_ERROR_INIT;
+            ls_value *v = NULL;
+
+            (void)fail_allocation(me, n);
+            st = ls_dist_iterator_next(it, &v, &err);
+            (void)fail_allocation(me, 0);
+            LST_CHECK(all_agree(me, st));
+            LST_CHECK(st == LS_OK || st == LS_OUT_OF_RANGE ||
+                      (st == LS_RESOURCE_EXHAUSTED && err.rank >= 0));
+            failures += st == LS_RESOURCE_EXHAUSTED;
+            if (st == LS_OK) {
+                in_put_step(&me->text, v, me->replicas);
+            }
+            ls_value_release(v);
+        }
+    }
+    LST_CHECK(failures > 3);
+    ls_dist_iterator_release(it);
+    ls_dist_dataset_release(dd);
+}
+
+LST_TEST(a_step_without_memory_fails_on_all_and_is_repeated)
+{
+    static in_worker ws[IN_WORKERS];
+
+    in_run(2, 2, step_without_memory, NULL, ws);
+    in_same(ws[0].text.text, "0,1 | 2,0 | 0,0 | ", LST_HERE); // empty scalars are 0
+    in_same(ws[1].text.text, "0,1 | 2,3 | 4,5 | ", LST_HERE);
+}
+
+static ls_dataset *eight(const ls_input_context *ic, void *user)
+{
+    (void)ic;
+    (void)user;
+    return d38();
+}
+
+/* Worker 1 asks for what workers cannot have. */
+static void distribute_with_other_options(in_worker *me)
+{
+    const bool from_function = me->arg != NULL, refused = me->worker == 1;
+    ls_dataset *d = d38();
+    ls_dist_dataset *dd = NULL;
+    ls_error err = LS_ERROR_INIT;
+    ls_status st;
+
+    me->opts.replication = refused ? LS_PER_REPLICA_INPUT : LS_PER_WORKER;
+    ls_comm_at("user.c", 1 + me->worker);
+    st = from_function ? ls_strategy_distribute_from_function(me->s, eight, NULL,
+                                                              &me->opts, &dd, &err)
+                       : ls_strategy_distribute(me->s, d, &me->opts, &dd, &err);
+    LST_FAILS(st, LS_UNIMPLEMENTED, err,
+              from_function ? "MultiWorkerMirroredStrategy" : "LS_PER_REPLICA_INPUT");
+    LST_CHECK(err.kind == LS_KIND_RUNTIME && err.rank == 1 && dd == NULL);
+    // The same call fails on both, with the line of the one that failed.
+    LST_CHECK(strcmp(err.file, "user.c") == 0 && err.line == 2);
+
+    // The workers go on: nothing is broken.
+    me->opts.replication = LS_PER_WORKER;
+    LST_OK(ls_strategy_distribute(me->s, d, &me->opts, &dd, &err));
+    ls_dist_dataset_release(dd);
+    ls_dataset_release(d);
 }
 
 LST_TEST(a_dataset_that_one_worker_may_not_distribute_fails_on_all)
 {
-    for (int way = 0; way < 2; way++) {
-        in_machine m = in_machine_of(1);
-        ls_comm *comm[2] = {NULL, NULL};
-        struct pair p[2] = {{.s = m.s, .from_function = way == 1},
-                            {.s = m.s, .from_function = way == 1, .refused = true}};
-        lsi_thread other;
+    static in_worker ws[IN_WORKERS];
 
-        LST_OK(ls_comm_local(2, NULL, comm, NULL));
-        p[0].comm = comm[0];
-        p[1].comm = comm[1];
-        LST_OK(lsi_thread_start(&other, distributes, &p[1], NULL, "worker"));
-        distributes(&p[0]);
-        lsi_thread_join(&other);
-        LST_CHECK(p[0].st == LS_UNIMPLEMENTED && p[1].st == LS_UNIMPLEMENTED);
-        LST_CHECK(strstr(p[0].err.message, "worker 1 could not distribute") != NULL);
-        LST_CHECK(strstr(p[1].err.message,
-                         way == 0 ? "LS_PER_REPLICA_INPUT" : "2 workers") != NULL);
-        ls_comm_release(comm[0]);
-        ls_comm_release(comm[1]);
-        in_machine_end(&m);
-    }
+    in_run(2, 1, distribute_with_other_options, NULL, ws);
+    in_run(2, 1, distribute_with_other_options, &ws, ws);
 }
 
 LST_MAIN(LST_CASE(d34_d35_replica_r_of_worker_w_gets_piece_w_plus_w_times_r),
@@ -446,6 +545,8 @@ LST_MAIN(LST_CASE(d34_d35_replica_r_of_worker_w_gets_piece_w_plus_w_times_r),
          LST_CASE(a_failure_of_one_worker_fails_all_and_loses_nothing),
          LST_CASE(after_the_end_no_worker_waits_for_others),
          LST_CASE(workers_agree_on_what_they_distribute),
-         LST_CASE(the_index_of_a_worker_is_checked),
+         LST_CASE(the_arguments_are_checked),
          LST_CASE(a_worker_that_distributes_alone_gets_the_names_of_missing_ones),
-         LST_CASE(a_dataset_that_one_worker_may_not_distribute_fails_on_all))
+         LST_CASE(a_dataset_that_one_worker_may_not_distribute_fails_on_all),
+         LST_CASE(without_memory_on_one_worker_all_fail_and_go_on),
+         LST_CASE(a_step_without_memory_fails_on_all_and_is_repeated))

@@ -48,49 +48,12 @@ static ls_status refuse_call(const char *what, const char *why, ls_error *err)
     return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE, "%s: %s", what, why);
 }
 
-/* Sets workers, worker and total replicas from the options, and checks them. */
-static ls_status find_worker(const char *what, ls_dist_dataset *dd,
-                             const ls_distribute_options *opts, ls_error *err)
-{
-    const ls_strategy *s = dd->strategy;
-
-    dd->comm = opts->comm;
-    dd->workers = opts->workers;
-    dd->worker = opts->worker;
-    if (opts->workers == 0) {
-        dd->workers = opts->comm != NULL ? ls_comm_size(opts->comm) : 1;
-        dd->worker = opts->comm != NULL ? ls_comm_rank(opts->comm) : 0;
-    }
-    if (dd->workers < 1 || dd->worker < 0 || dd->worker >= dd->workers) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "%s: there is no worker %d of %d", what, dd->worker,
-                             dd->workers);
-    }
-    if (dd->comm != NULL &&
-        (ls_comm_size(dd->comm) != dd->workers || ls_comm_rank(dd->comm) != dd->worker)) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "%s: worker %d of %d, but its communicator has rank %d of "
-                             "%d; pass the communicator of the workers",
-                             what, dd->worker, dd->workers, ls_comm_rank(dd->comm),
-                             ls_comm_size(dd->comm));
-    }
-    const int here = s->replicas > dd->local ? s->replicas : dd->local * dd->workers;
-    dd->total = opts->total_replicas > 0 ? opts->total_replicas : here;
-    if (dd->total % dd->workers != 0 || dd->total / dd->workers != dd->local) {
-        return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
-                             "%s: %d replicas in sync are not %d on each of %d workers",
-                             what, dd->total, dd->local, dd->workers);
-    }
-    return LS_OK;
-}
-
 ls_status lsi_dist_create(const char *what, ls_strategy *s,
                           const ls_distribute_options *opts, ls_dist_dataset **out,
                           ls_error *err)
 {
     static const ls_distribute_options none = LS_DISTRIBUTE_OPTIONS_INIT;
     ls_dist_dataset *dd;
-    ls_status st;
 
     if (opts != NULL && opts->struct_size < sizeof *opts) {
         return refuse_call(what, "start the options from LS_DISTRIBUTE_OPTIONS_INIT",
@@ -100,20 +63,17 @@ ls_status lsi_dist_create(const char *what, ls_strategy *s,
     if (dd == NULL) {
         return lsi_fail_memory(err, what, sizeof *dd);
     }
-    // The default strategy is one worker, whatever the options say.
     opts = opts == NULL || s->ops->is_default ? &none : opts;
     atomic_init(&dd->refs, 1);
     dd->strategy = ls_strategy_retain(s);
+    dd->workers = lsi_workers(s);
+    dd->worker = s->workers != NULL ? ls_comm_rank(s->workers) : 0;
     dd->local = s->local > 0 ? s->local : 1;
+    dd->total = s->replicas;
     dd->buffer = opts->per_replica_buffer == 0 ? 1 : LSI_MAX(opts->per_replica_buffer, 0);
     dd->cheap_ns = HAND_OVER_NS;
     dd->on_host = opts->keep_on_host || s->local == 0;
     dd->cardinality = LS_UNKNOWN_SIZE;
-    st = find_worker(what, dd, opts, err);
-    if (st != LS_OK) {
-        ls_dist_dataset_release(dd);
-        return st;
-    }
     dd->wrapped = dd->total > 1;
     *out = dd;
     return LS_OK;
@@ -195,54 +155,57 @@ static ls_status build_pipeline(ls_dist_dataset *dd, ls_dataset *d, ls_error *er
     return st;
 }
 
+/* What ls_strategy_distribute() does on this worker, up to the agreement of all. */
 static ls_status distribute_input(ls_dist_dataset *dd, ls_dataset *d, ls_error *err)
 {
     ls_dataset *own = NULL;
     ls_status st = ls_dataset_status(d, err);
 
-    if (st == LS_OK && dd->strategy->ops->is_default) {
+    if (st != LS_OK) {
+        return st;
+    }
+    dd->pipelines = lsi_alloc(1, sizeof(ls_dataset *));
+    if (dd->pipelines == NULL) {
+        return lsi_fail_memory(err, "distribute", sizeof(ls_dataset *));
+    }
+    dd->npipelines = 1;
+    if (dd->strategy->ops->is_default) {
         dd->pipelines[0] = ls_dataset_retain(d);
         return lsi_dist_describe(dd, d, d->spec, err);
     }
-    if (st == LS_OK) {
-        st = lsi_graph_made(lsi_dataset_clone(d), &own, err);
-    }
+    st = lsi_graph_made(lsi_dataset_clone(d), &own, err);
     if (st == LS_OK) {
         st = build_pipeline(dd, own, err);
         dd->original = lsi_spec_is_open(d->spec) ? ls_dataset_retain(d) : NULL;
     }
     ls_dataset_release(own);
-    return lsi_dist_agree(dd, st, true, err);
+    return st;
 }
 
 ls_status(ls_strategy_distribute)(ls_strategy *s, ls_dataset *d,
                                   const ls_distribute_options *opts,
                                   ls_dist_dataset **out, ls_error *err)
 {
-    const lsi_comm_site place = lsi_comm_take_site();
+    const lsi_comm_site site = lsi_comm_take_site();
     ls_dist_dataset *dd = NULL;
+    ls_error why = LS_ERROR_INIT;
     ls_status st;
 
     if (s == NULL || out == NULL) {
         return refuse_call("distribute", "an argument is NULL", err);
     }
-    st = lsi_dist_create("distribute", s, opts, &dd, err);
-    if (st != LS_OK) {
-        return st;
-    }
-    dd->place = place;
-    dd->pipelines = lsi_alloc(1, sizeof(ls_dataset *));
-    dd->npipelines = dd->pipelines != NULL ? 1 : 0;
-    if (opts != NULL && opts->replication != LS_PER_WORKER && !s->ops->is_default) {
-        st = lsi_fail_kind(err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
+    st = lsi_dist_create("distribute", s, opts, &dd, &why);
+    if (st == LS_OK && opts != NULL && opts->replication != LS_PER_WORKER &&
+        !s->ops->is_default) {
+        st = lsi_fail_kind(&why, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
                            "distribute: batches are cut by the worker; an input per "
                            "replica (LS_PER_REPLICA_INPUT) takes "
                            "ls_strategy_distribute_from_function()");
-    } else if (dd->pipelines == NULL) {
-        st = lsi_fail_memory(err, "distribute", sizeof(ls_dataset *));
     }
-    // A failure here is reported to the workers that wait in agreement, too.
-    st = st == LS_OK ? distribute_input(dd, d, err) : lsi_dist_agree(dd, st, false, err);
+    if (st == LS_OK) {
+        st = distribute_input(dd, d, &why);
+    }
+    st = lsi_dist_agree(s, dd, true, site, st, &why, err);
     if (st != LS_OK) {
         ls_dist_dataset_release(dd);
         return st;

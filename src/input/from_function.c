@@ -5,8 +5,8 @@
 #include "base/guard.h"
 #include "input/input.h"
 
-static ls_status check_options(const ls_strategy *s, const ls_dist_dataset *dd,
-                               const ls_distribute_options *opts, ls_error *err)
+static ls_status check_options(const ls_strategy *s, const ls_distribute_options *opts,
+                               ls_error *err)
 {
     const bool alone = opts->replication == LS_PER_REPLICA_INPUT;
 
@@ -15,12 +15,11 @@ static ls_status check_options(const ls_strategy *s, const ls_dist_dataset *dd,
                              "from_function: %d is not a replication mode",
                              (int)opts->replication);
     }
-    if (alone && (!s->ops->copies_variables || dd->workers > 1)) {
-        return lsi_fail_kind(
-            err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
-            "from_function: an input per replica is for MirroredStrategy in "
-            "one process, not for %s on %d workers; use LS_PER_WORKER",
-            s->ops->name, dd->workers);
+    if (alone && (!s->ops->copies_variables || s->ops->traits.multi_worker)) {
+        return lsi_fail_kind(err, LS_UNIMPLEMENTED, LS_KIND_RUNTIME,
+                             "from_function: an input per replica is for "
+                             "MirroredStrategy, not for %s; use LS_PER_WORKER",
+                             s->ops->name);
     }
     if (opts->place_on_device && !alone) {
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
@@ -86,8 +85,9 @@ ls_status(ls_strategy_distribute_from_function)(ls_strategy *s, ls_input_fn fn,
                                                 const ls_distribute_options *opts,
                                                 ls_dist_dataset **out, ls_error *err)
 {
-    const lsi_comm_site place = lsi_comm_take_site();
+    const lsi_comm_site site = lsi_comm_take_site();
     ls_dist_dataset *dd = NULL;
+    ls_error why = LS_ERROR_INIT;
     ls_status st;
     int n = 1;
 
@@ -95,19 +95,15 @@ ls_status(ls_strategy_distribute_from_function)(ls_strategy *s, ls_input_fn fn,
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "from_function: an argument is NULL");
     }
-    st = lsi_dist_create("from_function", s, opts, &dd, err);
-    if (st != LS_OK) {
-        return st;
-    }
-    dd->place = place;
-    if (opts != NULL && !s->ops->is_default) {
-        st = check_options(s, dd, opts, err);
+    st = lsi_dist_create("from_function", s, opts, &dd, &why);
+    if (st == LS_OK && opts != NULL && !s->ops->is_default) {
+        st = check_options(s, opts, &why);
         n = opts->replication == LS_PER_REPLICA_INPUT ? dd->local : 1;
     }
     if (st == LS_OK) {
-        st = make_pipelines(dd, fn, user, n, err);
+        st = make_pipelines(dd, fn, user, n, &why);
     }
-    st = lsi_dist_agree(dd, st, false, err);
+    st = lsi_dist_agree(s, dd, false, site, st, &why, err);
     if (st != LS_OK) {
         ls_dist_dataset_release(dd);
         return st;

@@ -46,21 +46,24 @@ static ls_dataset *note_context(const ls_input_context *ic, void *user)
     return ls_dataset_batch(in_range(8), 2);
 }
 
-static void contexts_are(int workers, int replicas, int worker, const char *want,
-                         lst_place at)
+static void put_context(in_worker *me)
 {
-    in_machine m = in_machine_of(replicas);
-    ls_distribute_options o = LS_DISTRIBUTE_OPTIONS_INIT;
     ls_dist_dataset *dd = NULL;
     ls_error err = LS_ERROR_INIT;
-    in_text t = {{0}, 0};
 
-    o.workers = workers;
-    o.worker = worker;
-    LST_OK(ls_strategy_distribute_from_function(m.s, note_context, &t, &o, &dd, &err));
-    in_same(t.text, want, at);
+    LST_OK(ls_strategy_distribute_from_function(me->s, note_context, &me->text, &me->opts,
+                                                &dd, &err));
     ls_dist_dataset_release(dd);
-    in_machine_end(&m);
+}
+
+static void contexts_are(int workers, int replicas, const char *const *want, lst_place at)
+{
+    static in_worker ws[IN_WORKERS];
+
+    in_run(workers, replicas, put_context, NULL, ws);
+    for (int w = 0; w < workers; w++) {
+        in_same(ws[w].text.text, want[w], at);
+    }
 }
 
 LST_TEST(d76_d77_the_arguments_of_the_function)
@@ -74,10 +77,8 @@ LST_TEST(d76_d77_the_arguments_of_the_function)
     LST_OK(ls_input_context_batch(&ic, 8, &each, &err));
     LST_CHECK(each == 4);
     LST_FAILS(ls_input_context_batch(&ic, 7, &each, &err), LS_INVALID_ARGUMENT, err, "7");
-    contexts_are(1, 2, 0, "(1,0,2)", LST_HERE);
-    contexts_are(3, 2, 0, "(3,0,6)", LST_HERE);
-    contexts_are(3, 2, 1, "(3,1,6)", LST_HERE);
-    contexts_are(3, 2, 2, "(3,2,6)", LST_HERE);
+    contexts_are(1, 2, (const char *const[]){"(1,0,2)"}, LST_HERE);
+    contexts_are(3, 2, (const char *const[]){"(3,0,6)", "(3,1,6)", "(3,2,6)"}, LST_HERE);
     LST_OK(ls_strategy_distribute_from_function(ls_default_strategy(), note_context, &t,
                                                 NULL, &dd, &err));
     in_same(t.text, "(1,0,1)", LST_HERE);
@@ -142,17 +143,31 @@ LST_TEST(d78_an_input_per_replica)
     LST_OK(ls_strategy_distribute_from_function(m.s, by_replica, NULL, &o, &dd, &err));
     ls_dist_dataset_release(dd);
     dd = NULL;
-    o = (ls_distribute_options)LS_DISTRIBUTE_OPTIONS_INIT;
-    o.replication = LS_PER_REPLICA_INPUT;
-    o.workers = 2;
-    LST_FAILS(
-        ls_strategy_distribute_from_function(one.s, by_replica, NULL, &o, &dd, &err),
-        LS_UNIMPLEMENTED, err, "2 workers");
-    LST_CHECK(dd == NULL);
     ls_strategy_release(central);
     ls_dataset_release(d);
     in_machine_end(&one);
     in_machine_end(&m);
+}
+
+static void ask_for_one_per_replica(in_worker *me)
+{
+    ls_dist_dataset *dd = NULL;
+    ls_error err = LS_ERROR_INIT;
+
+    me->opts.replication = LS_PER_REPLICA_INPUT;
+    LST_FAILS(ls_strategy_distribute_from_function(me->s, by_replica, NULL, &me->opts,
+                                                   &dd, &err),
+              LS_UNIMPLEMENTED, err, "not for MultiWorkerMirroredStrategy");
+    LST_CHECK(dd == NULL);
+}
+
+LST_TEST(d78_an_input_per_replica_is_not_for_several_workers)
+{
+    static in_worker ws[IN_WORKERS];
+    in_worker alone = {.opts = LS_DISTRIBUTE_OPTIONS_INIT, .fn = ask_for_one_per_replica};
+
+    in_run(2, 2, ask_for_one_per_replica, NULL, ws);
+    lst_workers_run(1, 2, in_enter, &alone); // nor for that strategy with one worker
 }
 
 /* Replica 0 has 3 batches, replica 1 has 2. */
@@ -231,6 +246,9 @@ LST_TEST(a_function_that_returns_no_dataset_is_an_error)
 static ls_dataset *no_license(const ls_input_context *ic, void *user)
 {
     (void)user;
+    if (ic->pipelines == 3 && ic->pipeline_id == 0) {
+        return in_range(3);
+    }
     return ls_dataset_failed(LS_PERMISSION_DENIED, "no license for pipeline %d of %d",
                              ic->pipeline_id, ic->pipelines);
 }
@@ -245,15 +263,10 @@ static ls_dataset *handed_on(const ls_input_context *ic, void *user)
 LST_TEST(the_error_of_a_function_without_a_dataset_is_returned)
 {
     in_machine m = in_machine_of(2);
-    ls_distribute_options o = LS_DISTRIBUTE_OPTIONS_INIT;
     ls_dist_iterator *it = NULL;
     ls_dist_dataset *dd = NULL;
     ls_error err = LS_ERROR_INIT, why = LS_ERROR_INIT;
 
-    o.workers = 3;
-    o.worker = 2;
-    LST_FAILS(ls_strategy_distribute_from_function(m.s, no_license, NULL, &o, &dd, &err),
-              LS_PERMISSION_DENIED, err, "no license for pipeline 2 of 3");
     LST_FAILS(ls_strategy_make_input_fn_iterator(m.s, no_license, NULL, NULL,
                                                  LS_PER_WORKER, &it, &err),
               LS_PERMISSION_DENIED, err, "no license for pipeline 0 of 1");
@@ -270,6 +283,24 @@ LST_TEST(the_error_of_a_function_without_a_dataset_is_returned)
         LS_RESOURCE_EXHAUSTED, err, "ls_dataset_failed");
     LST_CHECK(dd == NULL && it == NULL);
     in_machine_end(&m);
+}
+
+static void ask_for_a_license(in_worker *me)
+{
+    ls_dist_dataset *dd = NULL;
+    ls_error err = LS_ERROR_INIT;
+
+    LST_FAILS(ls_strategy_distribute_from_function(me->s, no_license, NULL, &me->opts,
+                                                   &dd, &err),
+              LS_PERMISSION_DENIED, err, "no license for pipeline 1 of 3");
+    LST_CHECK(err.rank == 1);
+}
+
+LST_TEST(the_error_of_the_first_worker_that_fails_is_returned_by_all)
+{
+    static in_worker ws[IN_WORKERS];
+
+    in_run(3, 1, ask_for_a_license, NULL, ws);
 }
 
 LST_TEST(values_stay_on_the_host_if_asked)
@@ -297,12 +328,15 @@ LST_TEST(values_stay_on_the_host_if_asked)
     in_machine_end(&m);
 }
 
+/* The replica's number from a table; `user`: where to note the context, or NULL. */
 static ls_status pick(const ls_value_context *vc, void *user, ls_value **out,
                       ls_error *err)
 {
-    static const double table[] = {3, 2, 1};
+    static const double table[] = {3, 2, 1, 0};
 
-    (void)user;
+    if (user != NULL) {
+        in_put(user, "%d of %d, ", vc->replica_id, vc->replicas);
+    }
     return ls_value_float(table[vc->replica_id], out, err);
 }
 
@@ -318,6 +352,57 @@ LST_TEST(d79_values_by_replica_id)
     LST_CHECK(ls_value_as_float(ls_value_child(v, 1), &x) && x == 2.0);
     ls_value_release(v);
     in_machine_end(&m);
+}
+
+static void put_values(in_worker *me)
+{
+    ls_value *v = NULL;
+    ls_error err = LS_ERROR_INIT;
+
+    LST_OK(ls_strategy_values(me->s, pick, &me->text, &v, &err));
+    for (int r = 0; r < me->replicas; r++) {
+        double x = -1;
+
+        LST_CHECK(ls_value_as_float(ls_value_child(v, (size_t)r), &x));
+        in_put(&me->text, "%g ", x);
+    }
+    ls_value_release(v);
+}
+
+static ls_status nothing_for_id_1(const ls_value_context *vc, void *user, ls_value **out,
+                                  ls_error *err)
+{
+    (void)user;
+    return vc->replica_id == 1 ? LS_OK : ls_value_float(0, out, err);
+}
+
+/* Making values is no matter of the other workers: worker 1 has the id that fails. */
+static void make_half_of_them(in_worker *me)
+{
+    ls_value *v = NULL;
+    ls_error err = LS_ERROR_INIT;
+    const ls_status st = ls_strategy_values(me->s, nothing_for_id_1, NULL, &v, &err);
+
+    if (me->worker == 0) {
+        LST_OK(st);
+    } else {
+        LST_FAILS(st, LS_INVALID_ARGUMENT, err, "nothing for replica 1");
+    }
+    ls_value_release(v);
+}
+
+LST_TEST(d79_values_of_workers_have_the_ids_of_the_sync_group)
+{
+    static in_worker ws[IN_WORKERS];
+
+    in_run(2, 2, put_values, NULL, ws);
+    in_same(ws[0].text.text, "0 of 4, 1 of 4, 3 2 ", LST_HERE);
+    in_same(ws[1].text.text, "2 of 4, 3 of 4, 1 0 ", LST_HERE);
+    in_run(3, 1, put_values, NULL, ws);
+    in_same(ws[0].text.text, "0 of 3, 3 ", LST_HERE);
+    in_same(ws[1].text.text, "1 of 3, 2 ", LST_HERE);
+    in_same(ws[2].text.text, "2 of 3, 1 ", LST_HERE);
+    in_run(2, 1, make_half_of_them, NULL, ws);
 }
 
 static ls_status count_up(void *state, ls_value **out, ls_error *err)
@@ -426,9 +511,12 @@ LST_TEST(d82_sharding_once_more)
 LST_MAIN(LST_CASE(d12_values_from_a_function_go_into_a_run),
          LST_CASE(d76_d77_the_arguments_of_the_function),
          LST_CASE(d78_an_input_per_replica),
+         LST_CASE(d78_an_input_per_replica_is_not_for_several_workers),
          LST_CASE(inputs_of_replicas_may_end_at_different_steps),
          LST_CASE(a_function_that_returns_no_dataset_is_an_error),
          LST_CASE(the_error_of_a_function_without_a_dataset_is_returned),
+         LST_CASE(the_error_of_the_first_worker_that_fails_is_returned_by_all),
          LST_CASE(values_stay_on_the_host_if_asked), LST_CASE(d79_values_by_replica_id),
+         LST_CASE(d79_values_of_workers_have_the_ids_of_the_sync_group),
          LST_CASE(d81_the_older_iterators_are_initialized_and_rewound),
          LST_CASE(d82_sharding_once_more))

@@ -117,12 +117,10 @@ ls_status lsi_feed_restore(lsi_feed *f, lsi_state_reader *r, ls_error *err);
 
 struct ls_dist_dataset {
     atomic_int refs;
-    ls_strategy *strategy; /* retained */
-    ls_comm *comm;         /* borrowed; NULL: the workers do not synchronize */
-    lsi_comm_site place;   /* the site of the call that distributes it */
-    int workers, worker;
-    int local; /* replicas of this worker */
-    int total; /* replicas of all workers */
+    ls_strategy *strategy; /* retained; it holds the communicator of the workers */
+    int workers, worker;   /* of the strategy */
+    int local;             /* replicas of this worker */
+    int total;             /* replicas in the sync group */
 
     ls_dataset **pipelines; /* one, or one per replica */
     int npipelines;
@@ -143,7 +141,7 @@ struct ls_dist_dataset {
     int64_t wanting;     /* shards that need one file each */
 };
 
-/* Creates *out for this worker, with checked options and no pipelines yet. */
+/* Creates *out for this worker of the strategy, with checked options and no pipelines. */
 ls_status lsi_dist_create(const char *what, ls_strategy *s,
                           const ls_distribute_options *opts, ls_dist_dataset **out,
                           ls_error *err);
@@ -153,11 +151,12 @@ ls_status lsi_dist_describe(ls_dist_dataset *dd, const ls_dataset *original,
                             const ls_spec *spec, ls_error *err);
 
 /*
- * Exchanges the status (`st`, `err`) of this worker with the others: a failure of one
- * fails all. Returns `st` if there are no others. `shared`: the random operators of all
- * workers use the same seeds.
+ * The end of a call that distributes: exchanges its outcome on this worker (`st`, `why`;
+ * `dd` may be NULL after a failure) with those on the others. A failure of one fails all
+ * with the same error. `shared`: the random operators of all workers use the same seeds.
  */
-ls_status lsi_dist_agree(ls_dist_dataset *dd, ls_status st, bool shared, ls_error *err);
+ls_status lsi_dist_agree(ls_strategy *s, ls_dist_dataset *dd, bool shared,
+                         lsi_comm_site site, ls_status st, ls_error *why, ls_error *err);
 
 /* ---- distributed iterators (dist_iterator.c) ---- */
 
@@ -167,6 +166,7 @@ struct ls_dist_iterator {
     bool uninitialized;       /* compat.v1: before ls_dist_iterator_initialize() */
     ls_value **parts;         /* of the current step, one per replica */
     int have;                 /* parts taken so far; NULL among them: no data */
+    ls_value **whole;         /* of a step: parts, empty batches for missing; borrowed */
     ls_value **empty;         /* empty batches, created when needed */
     ls_spec *seen;            /* the spec of an element, if the dataset's is unknown */
     int64_t *facts;           /* what all workers sent, in one step */

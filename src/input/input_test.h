@@ -2,13 +2,13 @@
  * Helpers for tests of distributed input. A case says how the dataset is built, how many
  * workers and replicas there are, and what each worker reads, as text: steps are
  * separated by " | ", the parts of replicas by ",", followed by "end" or the code of an
- * error. Workers are threads with a communicator.
+ * error. Workers are threads with a strategy over all of them.
  */
 #ifndef INPUT_TEST_H
 #define INPUT_TEST_H
 #define LS_NO_PLACES
 #include "input/input.h"
-#include "ls_test.h"
+#include "ls_workers.h"
 
 #include "lockstep/lockstep.h"
 
@@ -177,51 +177,51 @@ static inline void in_machine_end(in_machine *m)
     ls_runtime_release(m->rt);
 }
 
-/* The argument of a worker's thread. */
+/* What a worker's function gets, on its thread. */
 typedef struct in_worker {
     int workers, worker, replicas;
+    ls_comm *comm; /* NULL: this is the only worker */
     ls_strategy *s;
     ls_distribute_options opts;
     const void *arg;
     in_text text;
     void (*fn)(struct in_worker *me);
-    lsi_thread thread;
 } in_worker;
 
-static inline void in_enter(void *arg)
+static inline ls_status in_enter(const lst_worker *w, void *arg, ls_error *err)
 {
-    in_worker *me = arg;
+    in_worker *me = (in_worker *)arg + w->index;
 
+    (void)err;
+    me->comm = w->comm;
+    me->s = w->strategy;
     me->fn(me);
+    return LS_OK;
 }
 
-/* Runs `fn` on every worker; ws[w].text is what each one wrote. */
+/*
+ * Runs `fn` on every worker, with MirroredStrategy if there is one worker only;
+ * ws[w].text is what each one wrote.
+ */
 static inline void in_run(int workers, int replicas, void (*fn)(in_worker *me),
                           const void *arg, in_worker *ws)
 {
-    ls_comm *comms[IN_WORKERS] = {NULL};
-    in_machine machines[IN_WORKERS];
-    ls_comm_local_options co = LS_COMM_LOCAL_OPTIONS_INIT;
-    ls_error err = LS_ERROR_INIT;
+    for (int w = 0; w < workers; w++) {
+        ws[w] = (in_worker){.workers = workers,
+                            .worker = w,
+                            .replicas = replicas,
+                            .opts = LS_DISTRIBUTE_OPTIONS_INIT,
+                            .arg = arg,
+                            .fn = fn};
+    }
+    if (workers == 1) {
+        in_machine m = in_machine_of(replicas);
 
-    co.timeout_ms = 60000;
-    LST_OK(ls_comm_local(workers, &co, comms, &err));
-    for (int w = 0; w < workers; w++) {
-        machines[w] = in_machine_of(replicas);
-        ws[w] = (in_worker){
-            workers,  w,  replicas, machines[w].s, LS_DISTRIBUTE_OPTIONS_INIT, arg,
-            {{0}, 0}, fn, {0}};
-        ws[w].opts.workers = workers;
-        ws[w].opts.worker = w;
-        ws[w].opts.comm = comms[w];
-        LST_OK(lsi_thread_start(&ws[w].thread, in_enter, &ws[w], &err, "worker-%d", w));
-    }
-    for (int w = 0; w < workers; w++) {
-        lsi_thread_join(&ws[w].thread);
-    }
-    for (int w = 0; w < workers; w++) {
-        ls_comm_release(comms[w]);
-        in_machine_end(&machines[w]);
+        ws[0].s = m.s;
+        fn(&ws[0]);
+        in_machine_end(&m);
+    } else {
+        lst_workers_run(workers, replicas, in_enter, ws);
     }
 }
 

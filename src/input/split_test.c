@@ -136,6 +136,23 @@ static void sizes_are(int64_t batch, int workers, int replicas, int worker,
 #define SIZES(batch, workers, replicas, worker, ...)                                     \
     sizes_are(batch, workers, replicas, worker, (const int64_t[]){__VA_ARGS__})
 
+static ls_dataset *ten_by_five(void)
+{
+    return ls_dataset_batch(in_range(10), 5);
+}
+
+/* The sizes are 2 1 1 1 for worker 0 of 2 x 2, 1 1 2 1 for worker 1; 2 1 1 for 3 x 1. */
+LST_TEST(workers_that_read_everything_cut_it_by_sizes_of_their_own)
+{
+    IN_CHECK(ten_by_five, LS_SHARD_OFF, 2, 2,
+             "[0 1],[2] | [3],[4] | [5 6],[7] | [8],[9] | end",
+             "[0],[1] | [2 3],[4] | [5],[6] | [7 8],[9] | end");
+    IN_CHECK(ten, LS_SHARD_OFF, 3, 1,
+             "[0 1] | [2] | [3] | [4 5] | [6] | [7] | [8 9] | [] | end",
+             "[0] | [1] | [2 3] | [4] | [5] | [6 7] | [8] | [9] | end",
+             "[0] | [1 2] | [3] | [4] | [5 6] | [7] | [8] | [9] | end");
+}
+
 LST_TEST(d23_d24_sizes_are_rotated_by_worker)
 {
     SIZES(7, 2, 2, 0, 2, 2, 2, 1);
@@ -268,26 +285,27 @@ LST_TEST(d31_short_batches)
     IN_CHECK(ones_exact, LS_SHARD_AUTO, 1, 2, "[5],[] | [6],[] | end");
 }
 
+static ls_dataset *single_rows(void)
+{
+    return in_range(10);
+}
+
 LST_TEST(d32_what_cannot_be_cut_is_refused)
 {
-    in_machine m = in_machine_of(2), one = in_machine_of(1);
-    ls_distribute_options o = LS_DISTRIBUTE_OPTIONS_INIT;
+    in_machine m = in_machine_of(2);
     ls_dist_dataset *dd = NULL;
     ls_error err = LS_ERROR_INIT;
-    ls_dataset *plain = in_range(10), *batched = ls_dataset_batch(in_range(10), 2);
+    ls_dataset *plain = single_rows();
 
     LST_FAILS(ls_strategy_distribute(m.s, plain, NULL, &dd, &err), LS_INVALID_ARGUMENT,
               err, "ls_dataset_batch() with the global batch size");
-    o.workers = 2;
-    o.total_replicas = 3;
-    LST_FAILS(ls_strategy_distribute(one.s, batched, &o, &dd, &err), LS_INVALID_ARGUMENT,
-              err, "3 replicas");
-    LST_CHECK(strstr(err.message, "2 workers") != NULL);
     LST_CHECK(dd == NULL);
     ls_dataset_release(plain);
-    ls_dataset_release(batched);
     in_machine_end(&m);
-    in_machine_end(&one);
+    // with one replica on each of two workers, too
+    IN_CHECK(single_rows, LS_SHARD_AUTO, 2, 1, "INVALID_ARGUMENT", "INVALID_ARGUMENT");
+    IN_CHECK(single_rows, LS_SHARD_OFF, 1, 1,
+             "0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | end");
 }
 
 static ls_dataset *nothing(void)
@@ -390,6 +408,7 @@ LST_MAIN(LST_CASE(d1_to_d4_the_examples_of_the_guide),
          LST_CASE(d4_a_step_can_be_reduced_and_run),
          LST_CASE(d15_to_d19_more_replicas_than_rows),
          LST_CASE(d20_to_d22_a_map_hides_the_batch_size_unless_it_is_static),
+         LST_CASE(workers_that_read_everything_cut_it_by_sizes_of_their_own),
          LST_CASE(d23_d24_sizes_are_rotated_by_worker),
          LST_CASE(sizes_add_up_at_every_step_and_differ_by_one_at_most),
          LST_CASE(sizes_that_make_no_sense_are_refused),

@@ -5,37 +5,23 @@
 #include "input/input.h"
 
 /* What a worker sends, as numbers. */
-enum { FACT_STATUS, FACT_SPEC, FACT_FINITE, FACT_DREW, FACT_SEED_A, FACT_SEED_B, FACTS };
+enum { FACT_SPEC, FACT_FINITE, FACT_DREW, FACT_SEED_A, FACT_SEED_B, FACTS };
 
-static void fill_facts(const ls_dist_dataset *dd, ls_status st, int64_t *facts)
+static void fill_facts(const ls_dist_dataset *dd, int64_t *facts)
 {
     lsi_seeds drawn = {0, 0};
 
-    facts[FACT_STATUS] = st;
-    if (st == LS_OK) {
-        facts[FACT_SPEC] = (int64_t)lsi_spec_print(dd->spec);
-        facts[FACT_FINITE] = dd->cardinality != LS_INFINITE ? 1 : 0;
-        facts[FACT_DREW] = lsi_graph_drawn_seeds(dd->pipelines[0], &drawn) ? 1 : 0;
-        facts[FACT_SEED_A] = (int64_t)drawn.a;
-        facts[FACT_SEED_B] = (int64_t)drawn.b;
-    }
+    facts[FACT_SPEC] = (int64_t)lsi_spec_print(dd->spec);
+    facts[FACT_FINITE] = dd->cardinality != LS_INFINITE ? 1 : 0;
+    facts[FACT_DREW] = lsi_graph_drawn_seeds(dd->pipelines[0], &drawn) ? 1 : 0;
+    facts[FACT_SEED_A] = (int64_t)drawn.a;
+    facts[FACT_SEED_B] = (int64_t)drawn.b;
 }
 
-/* Checks that all workers succeeded, with elements of the same spec. */
-static ls_status compare_facts(const ls_dist_dataset *dd, const int64_t *all,
-                               bool *finite, ls_error *err)
+/* Checks that all workers have elements of the same spec; the outcome is that of all. */
+static ls_status compare_specs(const ls_dist_dataset *dd, const int64_t *all,
+                               ls_error *err)
 {
-    for (int w = 0; w < dd->workers; w++) {
-        const int64_t *facts = all + (size_t)w * FACTS;
-
-        if (facts[FACT_STATUS] != LS_OK) {
-            return lsi_fail(err, (ls_status)facts[FACT_STATUS], w,
-                            "distribute: worker %d could not distribute its dataset "
-                            "(%s); its own error says why",
-                            w, ls_status_name((ls_status)facts[FACT_STATUS]));
-        }
-        *finite = *finite || facts[FACT_FINITE] != 0;
-    }
     for (int w = 1; w < dd->workers; w++) {
         if (all[(size_t)w * FACTS + FACT_SPEC] != all[FACT_SPEC]) {
             return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
@@ -61,37 +47,57 @@ static ls_status synchronize_steps(ls_dist_dataset *dd, ls_error *err)
     return st;
 }
 
-ls_status lsi_dist_agree(ls_dist_dataset *dd, ls_status st, bool shared, ls_error *err)
+/* Adapts the pipeline to those of the others. */
+static ls_status follow_facts(ls_dist_dataset *dd, const int64_t *all, bool shared,
+                              ls_error *err)
 {
-    int64_t mine[FACTS] = {0};
-    int64_t *all;
-    ls_error why = LS_ERROR_INIT;
-    ls_status met;
     bool finite = false;
+    ls_status st = LS_OK;
 
-    if (dd->comm == NULL || dd->workers == 1) {
-        return st;
+    for (int w = 0; w < dd->workers; w++) {
+        finite = finite || all[(size_t)w * FACTS + FACT_FINITE] != 0;
     }
-    fill_facts(dd, st, mine);
-    all = lsi_alloc((size_t)dd->workers, sizeof mine);
-    if (all == NULL) { // the others get the error from the communicator
-        met = lsi_fail_memory(&why, "distribute", (size_t)dd->workers * sizeof mine);
-        lsi_comm_break(dd->comm, &why);
-    } else {
-        met = lsi_comm_share(dd->comm, "ls_strategy_distribute", mine, FACTS, all,
-                             dd->place, &why);
+    if (finite && !dd->partial) {
+        st = synchronize_steps(dd, err);
     }
-    if (met == LS_OK && st == LS_OK) {
-        met = compare_facts(dd, all, &finite, &why);
-    }
-    if (met == LS_OK && st == LS_OK && finite && !dd->partial) {
-        met = synchronize_steps(dd, &why);
-    }
-    if (met == LS_OK && st == LS_OK && shared && all[FACT_DREW] != 0) {
+    if (st == LS_OK && shared && all[FACT_DREW] != 0) {
         const lsi_seeds first = {(uint64_t)all[FACT_SEED_A], (uint64_t)all[FACT_SEED_B]};
 
-        met = lsi_graph_share_seeds(&dd->pipelines[0], first, &why);
+        st = lsi_graph_share_seeds(&dd->pipelines[0], first, err);
+    }
+    return st;
+}
+
+ls_status lsi_dist_agree(ls_strategy *s, ls_dist_dataset *dd, bool shared,
+                         lsi_comm_site site, ls_status st, ls_error *why, ls_error *err)
+{
+    const lsi_workers_call call = {.what = "ls_strategy_distribute", .site = site};
+    int64_t mine[FACTS] = {0}, done = 1;
+    int64_t *all = NULL;
+
+    why->code = st; // a function of the program may return a status without an error
+    if (lsi_workers(s) == 1) {
+        return st == LS_OK ? LS_OK : lsi_fail_again(err, why);
+    }
+    if (st == LS_OK) {
+        fill_facts(dd, mine);
+        all = lsi_alloc((size_t)dd->workers, sizeof mine);
+        if (all == NULL) {
+            st = lsi_fail_memory(why, "distribute", (size_t)dd->workers * sizeof mine);
+        }
+    }
+    if (st != LS_OK) {
+        return lsi_workers_decline(s, &call, why, err);
+    }
+    st = lsi_workers_share(s, &call, mine, FACTS, all, st, why, err);
+    if (st == LS_OK) {
+        st = compare_specs(dd, all, err);
+    }
+    if (st == LS_OK) { // nothing but memory fails here, and if it does, on all workers
+        st = follow_facts(dd, all, shared, why);
+        why->code = st;
+        st = lsi_workers_share(s, &call, &done, 1, all, st, why, err);
     }
     lsi_free(all);
-    return st != LS_OK ? st : met == LS_OK ? LS_OK : lsi_fail_again(err, &why);
+    return st;
 }

@@ -102,6 +102,7 @@ void lsi_run_replica(struct lsi_run *run, int k)
     lsi_turn_wait(run, k);
     r->run = run;
     r->met = 0;
+    r->agreements = 0;
     lsi_mode_push(&mode);
     call_replica(run, c, k);
     lsi_mode_pop(&mode);
@@ -248,7 +249,9 @@ static void prepare_run(struct lsi_run *run)
         atomic_store(&run->finished[k], false);
         atomic_store(&level->visible[k].depth, 0);
         atomic_store(&level->visible[k].merge, LSI_MERGE_OUT);
+        level->aside[k].code = LS_OK;
     }
+    lsi_word_set(&level->verdict, 0);
     lsi_word_set(&run->turn, 0);
     lsi_word_set(&run->left, (unsigned)run->n);
 }

@@ -33,6 +33,7 @@ static ls_status compare_counts(ls_comm *workers, int n, ls_error *err)
     const int64_t mine = n;
     const int size = ls_comm_size(workers);
     int64_t *all = lsi_alloc((size_t)size, sizeof *all);
+    long long total = 0;
     ls_status st;
 
     if (all == NULL) {
@@ -42,13 +43,18 @@ static ls_status compare_counts(ls_comm *workers, int n, ls_error *err)
         lsi_comm_break(workers, &why);
         return lsi_fail_again(err, &why);
     }
-    st = lsi_comm_share(workers, "multi_worker", &mine, 1, all, lsi_comm_take_site(), err);
+    st =
+        lsi_comm_share(workers, "multi_worker", &mine, 1, all, lsi_comm_take_site(), err);
+    for (int w = 0; w < size && st == LS_OK; w++) {
+        total += all[w];
+    }
     for (int w = 1; w < size && st == LS_OK; w++) {
         if (all[w] != all[0]) {
             st = lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                                "multi_worker: worker 0 has %lld devices, worker %d has "
-                               "%lld; all workers need the same number",
-                               (long long)all[0], w, (long long)all[w]);
+                               "%lld, %lld on %d workers; all workers need the same "
+                               "number",
+                               (long long)all[0], w, (long long)all[w], total, size);
         }
     }
     lsi_free(all);

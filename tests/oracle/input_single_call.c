@@ -167,15 +167,12 @@ static json_t *local_numbers(ls_strategy *s, ls_value *v, ls_error *err)
 /* A worker's part of the answer, or its error. */
 static void ask_values(input_worker *w)
 {
-    const ls_distribute_options opts = input_distribute_options(w);
     struct maker m = {json_object_get(w->r->kase, "function"), json_array()};
     ls_error err = LS_ERROR_INIT;
     ls_value *made = NULL, *v = NULL;
     json_t *numbers = NULL;
     bool wrapped;
-    ls_status st = w->workers == 1
-                       ? ls_strategy_values(w->s, make_value, &m, &made, &err)
-                       : ls_strategy_values_of(w->s, &opts, make_value, &m, &made, &err);
+    ls_status st = ls_strategy_values(w->s, make_value, &m, &made, &err);
 
     wrapped = ls_value_kind_of(made) == LS_VALUE_PER_REPLICA;
     if (st == LS_OK && input_flag(w->r->kase, "double", false)) {

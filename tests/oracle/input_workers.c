@@ -1,29 +1,44 @@
 /* Workers as threads of one process, each with devices and a strategy of its own. */
 #include "input_machine.h"
 
+#include "strategy/multi_worker.h"
+
 #include <pthread.h>
 #include <string.h>
 
 /* A worker that waits for one that has failed must not wait endlessly. */
 enum { COMM_TIMEOUT_MS = 10000 };
 
-static ls_status open_worker(input_worker *w, ls_error *err)
+/* The stage that makes a worker's strategy, or sets w->error. */
+static void open_worker(input_worker *w)
 {
     ls_runtime_options machine = LS_RUNTIME_OPTIONS_INIT;
     ls_strategy_options opts = LS_STRATEGY_OPTIONS_INIT;
     const ls_input_context ic = {w->workers, w->index, w->workers * w->replicas};
+    ls_error err = LS_ERROR_INIT;
     ls_status st;
 
     machine.logical_cpus = w->replicas;
     machine.threads = 1;
-    st = ls_runtime_create(&machine, &w->rt, err);
+    st = ls_runtime_create(&machine, &w->rt, &err);
     if (st == LS_OK) {
         opts.runtime = w->rt;
         opts.spin_us = -1;
-        st = ls_mirrored_create(NULL, &opts, &w->s, err);
+        st = w->comm == NULL ? ls_mirrored_create(NULL, &opts, &w->s, &err)
+                             : lsi_multi_worker_create(w->comm, NULL, &opts, &w->s, &err);
+    }
+    if (st != LS_OK) {
+        w->error = input_encode_error(&err);
     }
     input_builder_open(&w->b, w->r->folder, w->s, &ic);
-    return st;
+}
+
+/* The replicas of worker `i`: a total that does not divide gives the first ones more. */
+static int replicas_of(const input_run *r, int workers, int replicas, int i)
+{
+    const int total = (int)input_option(r->kase, "total_replicas", 0);
+
+    return total == 0 ? replicas : total / workers + (i < total % workers ? 1 : 0);
 }
 
 bool input_group_open(input_group *g, const input_run *r, const json_t *topology,
@@ -48,20 +63,20 @@ bool input_group_open(input_group *g, const input_run *r, const json_t *topology
         g->w[i] = (input_worker){.r = r,
                                  .index = i,
                                  .workers = workers,
-                                 .replicas = replicas,
+                                 .replicas = replicas_of(r, workers, replicas, i),
                                  .comm = comms[i]};
         g->n = i + 1;
-        comms[i] = NULL;
-        st = open_worker(&g->w[i], &err);
-    }
-    for (int i = 0; i < INPUT_MOST_WORKERS; i++) {
-        ls_comm_release(comms[i]); // those that no worker uses
     }
     if (st != LS_OK) {
-        input_group_close(g);
         *error = input_encode_error(&err);
+        return false;
     }
-    return st == LS_OK;
+    input_group_each(g, open_worker);
+    *error = input_group_error(g);
+    if (*error != NULL) {
+        input_group_close(g);
+    }
+    return *error == NULL;
 }
 
 /*
@@ -143,12 +158,6 @@ ls_distribute_options input_distribute_options(const input_worker *w)
     }
     opts.keep_on_host = !input_flag(given, "fetch_to_device", true);
     opts.place_on_device = input_flag(given, "place_on_device", false);
-    opts.total_replicas = (int)input_option(w->r->kase, "total_replicas", 0);
-    if (w->workers > 1) {
-        opts.workers = w->workers;
-        opts.worker = w->index;
-        opts.comm = w->comm;
-    }
     return opts;
 }
 

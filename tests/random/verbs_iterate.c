@@ -144,8 +144,6 @@ static void run_distribute(place *at, const statement *s)
     }
     o.keep_on_host = number(s, "host") == 1;
     o.per_replica_buffer = (int)number(s, "buffer") - 1;
-    o.workers = number(s, "workers") == 3 ? 2 : 0;
-    o.worker = o.workers == 2 ? 1 : 0;
     ls_dataset *from = ls_dataset_retain(
         m->datasets[m->ndatasets - 1 - (uint64_t)number(s, "d") % m->ndatasets]);
     const ls_spec *spec = ls_dataset_spec(from);
@@ -223,11 +221,7 @@ const verb verbs_iterate[] = {
     {"iterate", "d", run_iterate, IN_HOST, {0, 0, 16, 3}},
     {"next", "i n:5", run_next, IN_HOST, {0, 0, 18, 3}},
     {"resume", "i n:5 before:3 wild", run_resume, IN_HOST, {0, 0, 10, 2}},
-    {"distribute",
-     "d host:2 buffer:3 workers:4 wild",
-     run_distribute,
-     IN_HOST,
-     {0, 0, 6, 4}},
+    {"distribute", "d host:2 buffer:3 wild", run_distribute, IN_HOST, {0, 0, 6, 4}},
     {"dist_next", "i n:4", run_distributed_next, IN_HOST, {0, 0, 7, 3}},
     {"dist_resume", "i n:4", run_distributed_resume, IN_HOST, {0, 0, 4, 2}},
 };
