@@ -221,13 +221,6 @@ static json_t *act_save(const input_run *r)
 
 /* ---- the table ---- */
 
-static json_t *act_missing(const input_run *r)
-{
-    (void)snprintf(r->missing, r->size, "the action %s is not built yet",
-                   json_string_value(json_object_get(r->kase, "action")));
-    return NULL;
-}
-
 static const struct {
     const char *name;
     input_action run;
@@ -248,8 +241,6 @@ static const struct {
     {"next_in_replica", input_act_next_in_replica},
     {"empty_optional", input_act_empty_optional},
     {"v1", input_act_v1},
-    {"service", act_missing},
-    {"per_worker", act_missing},
 };
 
 json_t *input_act(const input_run *r)

@@ -148,11 +148,9 @@ typedef struct input_run {
     const oracle_case *k;
     json_t *kase;       /* the line's case */
     const char *folder; /* the folder of its files */
-    char *missing;      /* the feature that is missing; "": none */
-    size_t size;
 } input_run;
 
-/* The answer in the line's form, yours to json_decref(). NULL: r->missing says why. */
+/* The answer in the line's form, yours to json_decref(). NULL: out of memory. */
 json_t *input_act(const input_run *r);
 
 /* An action of the table. */

@@ -108,10 +108,8 @@ static json_t *answer_job(const json_t *job, const char *folder)
     json_t *todo = json_object_get(job, "positions"), *answers = json_array();
     const oracle_case k = {folder, json_string_value(json_object_get(line, "id")), line,
                            NULL};
-    char missing[8] = "";
     const input_run r = {&k, json_object_get(line, "case"),
-                         json_string_value(json_object_get(job, "files")), missing,
-                         sizeof missing};
+                         json_string_value(json_object_get(job, "files"))};
 
     for (size_t i = 0; i < json_array_size(todo); i++) {
         watchdog_start(SECONDS_A_LINE, "%s, in the other process", k.id);
@@ -434,8 +432,8 @@ static bool is_unordered(const json_t *line)
 oracle_verdict oracle_input_other_process(const oracle_case *k, char *note, size_t size)
 {
     json_t *kase = json_object_get(k->line, "case");
-    char folder[4096], missing[8] = "";
-    const input_run r = {k, kase, folder, missing, sizeof missing};
+    char folder[4096];
+    const input_run r = {k, kase, folder};
     oracle_verdict v = ORACLE_SKIPPED;
 
     if (!input_walk_exists(kase) || is_unordered(k->line)) {

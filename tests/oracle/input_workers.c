@@ -52,6 +52,9 @@ bool input_group_open(input_group *g, const input_run *r, const json_t *topology
     ls_status st = LS_OK;
 
     memset(g, 0, sizeof *g);
+    if (r->k->workers != NULL) {
+        *r->k->workers = workers;
+    }
     local.timeout_ms = COMM_TIMEOUT_MS;
     local.spin_us = -1;
     if (workers < 1 || workers > INPUT_MOST_WORKERS) {

@@ -241,7 +241,8 @@ oracle_verdict oracle_strategy(const oracle_case *k, char *note, size_t size)
 
     if (kind != NULL && strcmp(kind, "multi_worker") == 0) {
         if (k->workers == NULL) {
-            (void)snprintf(note, size, "collective calls do not cross workers yet");
+            (void)snprintf(note, size,
+                           "the step of an optimizer does not cross workers yet");
             return ORACLE_SKIPPED;
         }
         return try_workers(k, strategy, note, size);

@@ -544,11 +544,8 @@ static const char *missing_feature(const oracle_case *k, const json_t *case_)
     const json_t *strategy = json_object_get(case_, "strategy");
     const char *kind = json_string_value(json_array_get(strategy, 0));
 
-    if (strcmp(text_of(case_, "loop"), "fit") == 0) {
-        return "fit is not there yet";
-    }
     if (k->workers == NULL && (kind == NULL || strcmp(kind, "mirrored") != 0)) {
-        return "collective calls do not cross workers yet";
+        return "the step of an optimizer does not cross workers yet";
     }
     return NULL;
 }
