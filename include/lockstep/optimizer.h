@@ -2,8 +2,9 @@
  * lockstep/optimizer.h - optimizers: they update variables by their gradients, with the
  * formulas of Keras.
  *
- * An optimizer owns its slots (moments), one set per variable, made when a step first
- * updates the variable; ls_optimizer_slot() returns them. One step clips the gradients,
+ * An optimizer owns its slots (moments), one set per variable, made by
+ * ls_optimizer_build() or when a step first updates the variable; ls_optimizer_slot()
+ * returns them. One step clips the gradients,
  * then decays the weights, then updates them, in this order as in Keras.
  *
  * In replica functions of a strategy every replica makes the same call with its own
@@ -123,6 +124,17 @@ LS_API LS_MUST_USE ls_status ls_adagrad_create(const ls_adagrad_options *opts,
                                                ls_optimizer **out, ls_error *err);
 LS_API ls_optimizer *ls_optimizer_retain(ls_optimizer *o);
 LS_API void ls_optimizer_release(ls_optimizer *o); /* NULL is allowed */
+
+/*
+ * Makes the slots of those variables that have none, as the first step does that updates
+ * them: a program calls it to have them before, for example to restore them. They are
+ * named as in Keras, "adam/dense_kernel_momentum", and begin with the same number on all
+ * workers. LS_INVALID_ARGUMENT: a variable is not of a floating dtype;
+ * LS_FAILED_PRECONDITION: called in a replica function of a strategy. On failure nothing
+ * has changed.
+ */
+LS_API LS_MUST_USE ls_status ls_optimizer_build(ls_optimizer *o, ls_variable *const *vars,
+                                                size_t n, ls_error *err);
 
 /*
  * Updates vars[i] by grads[i], i from 0 to n-1. A variable with a NULL gradient keeps its

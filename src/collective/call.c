@@ -114,8 +114,9 @@ lsi_fingerprint lsi_fingerprint_of(const lsi_call *call, int ranks)
 
 bool lsi_fingerprint_equal(const lsi_fingerprint *a, const lsi_fingerprint *b)
 {
-    return a->group == b->group && a->sequence == b->sequence && a->what == b->what &&
-           a->dtype == b->dtype && a->count == b->count && a->detail == b->detail;
+    return a->group == b->group && a->generation == b->generation &&
+           a->sequence == b->sequence && a->what == b->what && a->dtype == b->dtype &&
+           a->count == b->count && a->detail == b->detail;
 }
 
 /* "SUM all_reduce of 10 float32 at train.c:40" */

@@ -111,7 +111,7 @@ static inline size_t lsi_call_size(const lsi_call *call)
 
 /* The 32 bytes that open every collective. */
 typedef struct lsi_fingerprint {
-    uint32_t group;
+    uint16_t group, generation; /* the lower half of each number */
     uint32_t sequence;
     uint16_t what; /* kind, and the reduction's op in the upper half */
     uint16_t dtype;
@@ -200,6 +200,13 @@ typedef struct lsi_backend {
     /* True if the group is broken; *why receives the failure. Any thread. */
     bool (*broken)(ls_comm *comm, ls_error *why);
 
+    /*
+     * Generations: see collective.h. Optional: both NULL, the group has only one. renew()
+     * ends all works that are left.
+     */
+    void (*leave)(ls_comm *comm, const ls_error *why);
+    void (*renew)(ls_comm *comm);
+
     ls_status (*split)(ls_comm *comm, int colour, int key, lsi_comm_site site,
                        ls_comm **out, ls_error *err);
     void (*destroy)(ls_comm *comm);
@@ -226,6 +233,9 @@ lsi_deadline lsi_comm_deadline(const ls_comm *comm, const ls_comm_work *work);
  * that was not posted.
  */
 void lsi_work_end(ls_comm_work *work, const ls_error *why);
+
+/* Forgets the calls of a batch that is open, if any, and ends it. */
+void lsi_comm_forget_batch(ls_comm *comm);
 
 /* Posts a call and waits for it. */
 ls_status lsi_comm_run(ls_comm *comm, lsi_call *call, int64_t timeout_ms, ls_error *err);

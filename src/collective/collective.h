@@ -95,10 +95,21 @@ lsi_comm_site lsi_comm_take_site(void);
 void lsi_comm_break(ls_comm *comm, const ls_error *why);
 
 /*
- * Makes a broken local group usable again. No rank may be inside a call. A concurrent
- * lsi_comm_break() is either cleared or breaks the group again.
+ * Generations of a group whose ranks are in one process: what its ranks do together, from
+ * one lsi_comm_renew() to the next, such as one run of a strategy.
+ *
+ * lsi_comm_leave(): this rank has ended its part of the generation, and makes no call
+ * before the next. If no rank needs it any more, nothing happens. A rank that waits for
+ * it, now or later in this generation, fails with *why and so breaks the generation.
+ * `why` is borrowed until the next lsi_comm_renew(); its rank may be -1: this one.
+ *
+ * lsi_comm_renew() begins the next generation of the whole group, by any one handle. No
+ * rank may be inside a call. If all went well it only counts; else it makes the group
+ * usable again: it forgets the failure and ends the calls that are left. A concurrent
+ * lsi_comm_break() is either forgotten or breaks the new generation.
  */
-void lsi_comm_local_reset(ls_comm *comm);
+void lsi_comm_leave(ls_comm *comm, const ls_error *why);
+void lsi_comm_renew(ls_comm *comm);
 
 /* True if the group is broken. Any thread. */
 bool lsi_comm_broken(const ls_comm *comm);

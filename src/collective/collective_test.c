@@ -1,4 +1,6 @@
-/* What the layers above see: meetings, breaking and resetting, pieces, packs, rings. */
+/* What the layers above see: meetings, generations, pieces, packs, rings. */
+#include "collective/local.h"
+
 #include "collective/collective.h"
 #include "ls_test.h"
 #include "os/thread.h"
@@ -130,7 +132,7 @@ static void sum_once(struct rank *me)
     LST_CHECK(small == (float)me->size);
 }
 
-LST_TEST(a_group_that_was_broken_is_whole_again_after_a_reset)
+LST_TEST(a_group_that_was_broken_is_whole_in_the_next_generation)
 {
     for (int size = 2; size <= 5; size++) {
         ls_comm *comms[MOST] = {NULL};
@@ -139,13 +141,73 @@ LST_TEST(a_group_that_was_broken_is_whole_again_after_a_reset)
         for (int turn = 0; turn < 30; turn++) {
             run_on(comms, size, end_early, NULL);
             LST_CHECK(lsi_comm_broken(comms[0]));
-            lsi_comm_local_reset(comms[0]);
+            lsi_comm_renew(comms[0]);
             LST_CHECK(!lsi_comm_broken(comms[0]));
             run_on(comms, size, sum_once, NULL);
         }
         for (int r = 0; r < size; r++) {
             ls_comm_release(comms[r]);
         }
+    }
+}
+
+static void sum_and_leave(struct rank *me)
+{
+    static ls_error why = {sizeof why, LS_UNKNOWN, LS_KIND_OP, -1, 0, "", "left"};
+
+    for (int i = 0; i < 20; i++) { // more than a ring of entries holds
+        sum_once(me);
+    }
+    lsi_comm_leave(me->comm, &why);
+}
+
+LST_TEST(a_generation_that_went_well_only_counts)
+{
+    ls_comm *comms[3] = {NULL};
+    lsi_local_group *g;
+    lsi_slot *before = malloc(3 * sizeof *before);
+
+    LST_OK(ls_comm_local(3, NULL, comms, NULL));
+    g = lsi_local_of(comms[0])->group;
+    for (unsigned turn = 1; turn <= 5; turn++) {
+        const uint32_t next = lsi_local_of(comms[0])->next;
+
+        run_on(comms, 3, sum_and_leave, NULL);
+        memcpy((void *)before, (void *)g->slots, 3 * sizeof *before);
+        lsi_comm_renew(comms[turn % 3]);
+        LST_CHECK(memcmp((void *)before, (void *)g->slots, 3 * sizeof *before) == 0);
+        LST_CHECK(g->generation == turn && !lsi_comm_broken(comms[0]));
+        for (int r = 0; r < 3; r++) {
+            LST_CHECK(lsi_local_of(comms[r])->next == next + 20);
+        }
+    }
+    free((void *)before);
+    for (int r = 0; r < 3; r++) {
+        ls_comm_release(comms[r]);
+    }
+}
+
+/* A group that is never reset counts past the largest sequence number. */
+LST_TEST(calls_are_counted_past_the_largest_number)
+{
+    ls_comm *comms[3] = {NULL};
+    lsi_local_group *g;
+
+    LST_OK(ls_comm_local(3, NULL, comms, NULL));
+    g = lsi_local_of(comms[0])->group;
+    g->generation = UINT_MAX - 2;
+    for (int r = 0; r < 3; r++) {
+        lsi_local_of(comms[r])->next = lsi_local_of(comms[r])->room = UINT32_MAX - 25;
+        atomic_store(&g->slots[r].finished, UINT32_MAX - 25);
+    }
+    for (int turn = 0; turn < 5; turn++) {
+        run_on(comms, 3, sum_and_leave, NULL);
+        LST_CHECK(!lsi_comm_broken(comms[0]));
+        lsi_comm_renew(comms[0]);
+    }
+    LST_CHECK(lsi_local_of(comms[0])->next == 100 - 26);
+    for (int r = 0; r < 3; r++) {
+        ls_comm_release(comms[r]);
     }
 }
 
@@ -179,7 +241,7 @@ static void leave_a_work(struct rank *me)
     }
 }
 
-LST_TEST(a_work_that_a_reset_overtakes_ends_with_an_error)
+LST_TEST(a_work_that_a_new_generation_overtakes_ends_with_an_error)
 {
     ls_comm *comms[3] = {NULL};
     ls_comm_work *works[3] = {NULL};
@@ -187,8 +249,8 @@ LST_TEST(a_work_that_a_reset_overtakes_ends_with_an_error)
 
     LST_OK(ls_comm_local(3, NULL, comms, NULL));
     run_on(comms, 3, leave_a_work, (void *)works);
-    lsi_comm_local_reset(comms[1]);
-    LST_FAILS(ls_comm_wait(works[0], &err), LS_ABORTED, err, "reset");
+    lsi_comm_renew(comms[1]);
+    LST_FAILS(ls_comm_wait(works[0], &err), LS_ABORTED, err, "renewed");
     run_on(comms, 3, sum_once, NULL);
     for (int r = 0; r < 3; r++) {
         ls_comm_release(comms[r]);
@@ -537,9 +599,11 @@ LST_TEST(groups_that_differ_in_their_counts_are_told_so_whoever_leaves_first)
 
 LST_MAIN(LST_CASE(everybody_who_meets_is_handed_what_all_gave),
          LST_CASE(meeting_for_different_things_is_an_error_with_both_lines),
-         LST_CASE(a_group_that_was_broken_is_whole_again_after_a_reset),
+         LST_CASE(a_group_that_was_broken_is_whole_in_the_next_generation),
+         LST_CASE(a_generation_that_went_well_only_counts),
+         LST_CASE(calls_are_counted_past_the_largest_number),
          LST_CASE(the_first_failure_is_the_groups),
-         LST_CASE(a_work_that_a_reset_overtakes_ends_with_an_error),
+         LST_CASE(a_work_that_a_new_generation_overtakes_ends_with_an_error),
          LST_CASE(pieces_are_reduced_as_one),
          LST_CASE(other_pieces_on_another_rank_are_a_mismatch),
          LST_CASE(S98_packs_are_cut_in_reverse_list_order),

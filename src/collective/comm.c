@@ -354,12 +354,13 @@ ls_status ls_comm_group_begin(ls_comm *comm, ls_error *err)
     return LS_OK;
 }
 
-static void forget_noted(ls_comm *comm)
+void lsi_comm_forget_batch(ls_comm *comm)
 {
     for (size_t i = 0; i < comm->noted_count; i++) {
         lsi_free(comm->noted[i].own_counts);
     }
     comm->noted_count = 0;
+    comm->batching = false;
 }
 
 static bool is_p2p(const lsi_call *call)
@@ -458,7 +459,7 @@ ls_status(ls_comm_group_end)(ls_comm *comm, const ls_comm_options *opts, ls_erro
         ended = ls_comm_wait(work, st == LS_OK ? err : &later);
         st = st == LS_OK ? ended : st;
     }
-    forget_noted(comm);
+    lsi_comm_forget_batch(comm);
     return st;
 }
 
@@ -483,8 +484,7 @@ ls_status lsi_comm_decline(ls_comm *comm, const ls_error *why, lsi_comm_site sit
     }
     call.count = lsi_reason_write(&sited, reason);
     call.inlined = lsi_inline_size(&call, comm->size);
-    comm->batching = false;
-    forget_noted(comm);
+    lsi_comm_forget_batch(comm);
     st = check_whole(comm, err);
     return st == LS_OK ? lsi_comm_run(comm, &call, 0, err) : st;
 }
@@ -519,7 +519,7 @@ void ls_comm_release(ls_comm *comm)
         comm->spare = work->next;
         lsi_free(work);
     }
-    forget_noted(comm);
+    lsi_comm_forget_batch(comm);
     lsi_free(comm->noted);
     comm->backend->destroy(comm);
 }
@@ -538,6 +538,18 @@ void ls_comm_abort(ls_comm *comm)
 void lsi_comm_break(ls_comm *comm, const ls_error *why)
 {
     comm->backend->fail(comm, why);
+}
+
+void lsi_comm_leave(ls_comm *comm, const ls_error *why)
+{
+    LSI_ASSERT(comm->backend->leave != NULL);
+    comm->backend->leave(comm, why);
+}
+
+void lsi_comm_renew(ls_comm *comm)
+{
+    LSI_ASSERT(comm->backend->renew != NULL);
+    comm->backend->renew(comm);
 }
 
 ls_status lsi_comm_failure(ls_comm *comm, ls_error *err)

@@ -22,11 +22,6 @@ void lsi_local_wake(lsi_local_group *group, unsigned what)
     }
 }
 
-static bool has_come(lsi_local_group *g, int rank, uint32_t sequence)
-{
-    return atomic_load(&lsi_entry_of(g, rank, sequence)->posted) == sequence + 1;
-}
-
 /* Wakes the others if this rank is the last to post the call: they can go on now. */
 static void wake_if_last(lsi_local_group *g, uint32_t sequence)
 {
@@ -34,7 +29,7 @@ static void wake_if_last(lsi_local_group *g, uint32_t sequence)
         return;
     }
     for (int r = 0; r < g->size; r++) {
-        if (atomic_load(&lsi_entry_of(g, r, sequence)->posted) != sequence + 1) {
+        if (!lsi_local_has_come(g, r, sequence)) {
             return;
         }
     }
@@ -131,7 +126,8 @@ static void publish_entry(lsi_local_comm *c, ls_comm_work *work)
 
     fill_call(e, work, g->size);
     print = lsi_fingerprint_of(&e->one, g->size);
-    print.group = g->id;
+    print.group = (uint16_t)g->id;
+    print.generation = (uint16_t)g->generation;
     print.sequence = work->sequence;
     if (work->inlined) {
         unsigned char *payload = inline_bytes(work) <= LSI_NEAR ? near : e->far;
@@ -455,7 +451,7 @@ static bool advance_first(lsi_local_comm *c, ls_comm_work *work)
     }
     if (!work->running) {
         while (work->seen < g->size) {
-            if (!has_come(g, work->seen, work->sequence)) {
+            if (!lsi_local_has_come(g, work->seen, work->sequence)) {
                 return false;
             }
             work->seen++;

@@ -49,6 +49,8 @@ typedef struct lsi_slot {
 
     _Alignas(64) atomic_bool busy; /* reads or writes buffers of other ranks now */
     atomic_bool gone;              /* its handle was released */
+    atomic_uint left;              /* generation + 1: it has ended its part of that */
+    const ls_error *why;           /* what ranks that wait for it fail with then */
 
     struct {
         _Alignas(64) _Atomic uint64_t next; /* step << 32 | the next task of its share */
@@ -69,7 +71,7 @@ typedef struct lsi_p2p_queue {
  */
 typedef struct lsi_p2p_inbox {
     lsi_mutex lock;
-    bool used; /* not empty at some time since it was cleared */
+    size_t waiting; /* in all queues */
     lsi_p2p_queue sends[LSI_P2P_QUEUES], receives[LSI_P2P_QUEUES];
 } lsi_p2p_inbox;
 
@@ -80,6 +82,7 @@ typedef struct lsi_local_group {
     atomic_int refs; /* handles */
     int size;
     uint32_t id;
+    unsigned generation; /* changes only while no rank is inside a call */
     lsi_comm_agreed agreed;
     int64_t timeout_ms;
     int spin_us; /* as in the options, for groups that are split off */
@@ -136,7 +139,7 @@ void lsi_local_wait(ls_comm *comm, ls_comm_work *work);
 void lsi_p2p_post(lsi_local_comm *c, ls_comm_work *work);
 bool lsi_p2p_test(lsi_local_comm *c, ls_comm_work *work);
 
-/* Ends all works in the inbox of a group that is reset; no rank is inside a call. */
+/* Ends all works in the inbox of a group that is renewed; no rank is inside a call. */
 void lsi_p2p_clear(lsi_p2p_inbox *inbox, const ls_error *why);
 
 /* Removes a send or receive after the failure `why`, and ends it. */
@@ -158,5 +161,11 @@ static inline lsi_local_comm *lsi_local_of(ls_comm *comm)
 static inline lsi_entry *lsi_entry_of(lsi_local_group *group, int rank, uint32_t sequence)
 {
     return &group->slots[rank].queue[sequence % LSI_CALLS_AHEAD];
+}
+
+/* True if `rank` has posted its call of that number. */
+static inline bool lsi_local_has_come(lsi_local_group *group, int rank, uint32_t sequence)
+{
+    return atomic_load(&lsi_entry_of(group, rank, sequence)->posted) == sequence + 1;
 }
 #endif

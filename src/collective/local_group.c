@@ -1,4 +1,4 @@
-/* Local groups: how they are created, broken, reset and released. */
+/* Local groups: how they are created, broken, renewed and released. */
 #include "collective/local.h"
 
 static void fail_local(ls_comm *comm, const ls_error *why)
@@ -101,17 +101,6 @@ static void leave_group(ls_comm *comm)
     lsi_local_wake(c->group, LSI_WANTS_ALL);
     destroy_handle(comm);
 }
-
-const lsi_backend lsi_backend_local = {
-    .name = "local",
-    .post = lsi_local_post,
-    .test = lsi_local_test,
-    .wait = lsi_local_wait,
-    .fail = fail_local,
-    .broken = is_broken,
-    .split = lsi_local_split,
-    .destroy = leave_group,
-};
 
 static lsi_local_comm *make_handle(lsi_local_group *g, int rank)
 {
@@ -255,20 +244,20 @@ static void reset_handle(lsi_local_comm *c, const ls_error *why)
         c->first = work->next;
         lsi_work_end(work, why);
     }
+    lsi_comm_forget_batch(&c->base);
     c->last = NULL;
     c->unposted = NULL;
     c->next = 0;
     c->room = 0;
 }
 
-void lsi_comm_local_reset(ls_comm *comm)
+/* Makes the group as new, whatever state the ranks have left it in. */
+static void reset_group(lsi_local_group *g)
 {
-    lsi_local_group *g = lsi_local_of(comm)->group;
     ls_error why = LS_ERROR_INIT;
 
-    LSI_ASSERT(comm->backend == &lsi_backend_local);
     if (!lsi_failure_get(&g->failure, &why)) {
-        (void)lsi_fail(&why, LS_ABORTED, -1, "the group was reset");
+        (void)lsi_fail(&why, LS_ABORTED, -1, "the group was renewed");
     }
     for (int r = 0; r < g->size; r++) {
         lsi_slot *slot = &g->slots[r];
@@ -284,3 +273,55 @@ void lsi_comm_local_reset(ls_comm *comm)
     }
     lsi_failure_forget(&g->failure);
 }
+
+/* True if every rank has made the same calls, and none is open. */
+static bool went_well(lsi_local_group *g)
+{
+    if (atomic_load(&g->failure.set)) {
+        return false;
+    }
+    for (int r = 0; r < g->size; r++) {
+        const lsi_local_comm *c = g->handles[r];
+
+        if (c == NULL || c->next != g->handles[0]->next || c->first != NULL ||
+            c->base.batching || g->inboxes[r].waiting > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void renew_group(ls_comm *comm)
+{
+    lsi_local_group *g = lsi_local_of(comm)->group;
+
+    if (!went_well(g)) {
+        reset_group(g);
+    }
+    g->generation++;
+}
+
+/* Ranks that wait for this one find it out: see local_wait.c. */
+static void leave_generation(ls_comm *comm, const ls_error *why)
+{
+    lsi_local_group *g = lsi_local_of(comm)->group;
+    lsi_slot *slot = &g->slots[comm->rank];
+
+    LSI_ASSERT(why->code != LS_OK);
+    slot->why = why;
+    atomic_store(&slot->left, g->generation + 1);
+    lsi_local_wake(g, LSI_WANTS_ALL);
+}
+
+const lsi_backend lsi_backend_local = {
+    .name = "local",
+    .post = lsi_local_post,
+    .test = lsi_local_test,
+    .wait = lsi_local_wait,
+    .fail = fail_local,
+    .broken = is_broken,
+    .leave = leave_generation,
+    .renew = renew_group,
+    .split = lsi_local_split,
+    .destroy = leave_group,
+};

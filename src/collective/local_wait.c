@@ -43,26 +43,56 @@ static const lsi_call *waiting_call(const struct waiter *p)
     return work->owns_calls ? &work->one : &work->calls[0];
 }
 
+/* True if this rank waits for a send or receive, not for a collective. */
+static bool waits_for_peer(const struct waiter *p)
+{
+    return p->c->first == NULL || lsi_work_is_p2p(p->work);
+}
+
+/* True if the first collective waits for rank r. */
+static bool holds_up(lsi_local_comm *c, int r)
+{
+    const ls_comm_work *work = c->first;
+    lsi_slot *slot = &c->group->slots[r];
+
+    if (!work->posted) {
+        return work->sequence - atomic_load(&slot->finished) >= LSI_CALLS_AHEAD;
+    }
+    return work->running ? r != c->base.rank && atomic_load(&slot->busy)
+                         : !lsi_local_has_come(c->group, r, work->sequence);
+}
+
 /* The rank that this one waits for; -1: not known. */
 static int late_rank(const struct waiter *p)
 {
-    lsi_local_comm *c = p->c;
-    lsi_local_group *g = c->group;
-    const ls_comm_work *work = c->first;
-
-    if (work == NULL || lsi_work_is_p2p(p->work)) {
+    if (waits_for_peer(p)) {
         return p->work->calls[0].peer;
     }
-    if (work->posted && !work->running) {
-        return work->seen < g->size ? work->seen : -1;
+    for (int r = 0; r < p->c->group->size; r++) {
+        if (holds_up(p->c, r)) {
+            return r;
+        }
     }
-    for (int r = 0; r < g->size; r++) {
-        const bool holds_up =
-            work->posted
-                ? r != c->base.rank && atomic_load(&g->slots[r].busy)
-                : work->sequence - atomic_load(&g->slots[r].finished) >= LSI_CALLS_AHEAD;
+    return -1;
+}
 
-        if (holds_up) {
+/* True if rank r makes no more calls: it is gone, or has left this generation. */
+static bool has_left(lsi_local_group *g, int r)
+{
+    return atomic_load(&g->slots[r].gone) ||
+           atomic_load(&g->slots[r].left) == g->generation + 1;
+}
+
+/* A rank that this one waits for and that makes no more calls; -1: there is none. */
+static int left_rank(const struct waiter *p)
+{
+    lsi_local_comm *c = p->c;
+
+    if (waits_for_peer(p)) {
+        return has_left(c->group, late_rank(p)) ? late_rank(p) : -1;
+    }
+    for (int r = 0; r < c->group->size && !c->first->running; r++) {
+        if (holds_up(c, r) && has_left(c->group, r)) {
             return r;
         }
     }
@@ -123,23 +153,21 @@ static void fail_at_deadline(const struct waiter *p, int64_t now)
     p->c->base.backend->fail(&p->c->base, &why);
 }
 
-static bool is_gone(const lsi_local_group *g, int rank)
+/* Fails if a rank that is waited for makes no more calls. */
+static void check_left(const struct waiter *p)
 {
-    return rank >= 0 && atomic_load(&g->slots[rank].gone);
-}
-
-/* Fails if the rank waited for has released its handle. */
-static void check_gone(const struct waiter *p)
-{
-    const int late = late_rank(p);
+    const int late = left_rank(p);
     ls_error why = LS_ERROR_INIT;
     const lsi_call *call;
 
-    if (!is_gone(p->c->group, late)) {
-        return;
+    if (late < 0 || poll_work(p->c, p->work) || left_rank(p) != late) {
+        return; // or it posted the call before it left
     }
-    if (poll_work(p->c, p->work) || late_rank(p) != late) {
-        return; // it posted the call before its handle was released
+    if (!atomic_load(&p->c->group->slots[late].gone)) {
+        (void)lsi_fail_again(&why, p->c->group->slots[late].why);
+        why.rank = why.rank < 0 ? late : why.rank;
+        p->c->base.backend->fail(&p->c->base, &why);
+        return;
     }
     call = waiting_call(p);
     (void)lsi_fail(&why, LS_UNAVAILABLE, late,
@@ -179,7 +207,7 @@ static void sleep_wait(struct waiter *p, lsi_deadline until)
     atomic_store(&slot->wants, wants(p));
     (void)atomic_fetch_add(&g->sleepers, 1);
     if (!poll_work(p->c, p->work) && p->c->moves == moves &&
-        !atomic_load(&g->failure.set) && !is_gone(g, late_rank(p))) {
+        !atomic_load(&g->failure.set) && left_rank(p) < 0) {
         lsi_word_sleep(&slot->bell, bell, until);
     }
     (void)atomic_fetch_sub(&g->sleepers, 1);
@@ -213,10 +241,10 @@ static void pause_wait(struct waiter *p)
         begin_wait(p);
     }
     now = lsi_now_ns();
+    check_left(p);
     if (now < p->spin_until) {
         return;
     }
-    check_gone(p);
     if (!p->warned && now - p->began >= LATE_NS) {
         p->warned = true;
         warn_late(p, now);

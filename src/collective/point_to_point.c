@@ -25,8 +25,9 @@ static lsi_p2p_queue *queue_of(const lsi_local_comm *c, lsi_p2p_inbox *inbox,
     return (sends != other ? inbox->sends : inbox->receives) + sender % LSI_P2P_QUEUES;
 }
 
-static void append_work(lsi_p2p_queue *queue, ls_comm_work *work)
+static void append_work(lsi_p2p_inbox *inbox, lsi_p2p_queue *queue, ls_comm_work *work)
 {
+    inbox->waiting++;
     work->p2p.next = NULL;
     work->p2p.queued = true;
     if (queue->first == NULL) {
@@ -37,9 +38,11 @@ static void append_work(lsi_p2p_queue *queue, ls_comm_work *work)
     queue->last = work;
 }
 
-static void remove_work(lsi_p2p_queue *queue, ls_comm_work *work)
+static void remove_work(lsi_p2p_inbox *inbox, lsi_p2p_queue *queue, ls_comm_work *work)
 {
     ls_comm_work *before = NULL;
+
+    inbox->waiting--;
 
     for (ls_comm_work *w = queue->first; w != work; w = w->p2p.next) {
         before = w;
@@ -81,11 +84,11 @@ static void clear_queue(lsi_p2p_queue *queue, const ls_error *why)
 
 void lsi_p2p_clear(lsi_p2p_inbox *inbox, const ls_error *why)
 {
-    for (int i = 0; i < LSI_P2P_QUEUES && inbox->used; i++) {
+    for (int i = 0; i < LSI_P2P_QUEUES && inbox->waiting > 0; i++) {
         clear_queue(&inbox->sends[i], why);
         clear_queue(&inbox->receives[i], why);
     }
-    inbox->used = false;
+    inbox->waiting = 0;
 }
 
 /* Whether dtype and count agree; if not, both sides get the same failure. */
@@ -128,10 +131,9 @@ void lsi_p2p_post(lsi_local_comm *c, ls_comm_work *work)
     lsi_mutex_lock(&inbox->lock);
     other = find_other(c, queue_of(c, inbox, work, true), work);
     if (other == NULL) {
-        append_work(queue_of(c, inbox, work, false), work);
-        inbox->used = true;
+        append_work(inbox, queue_of(c, inbox, work, false), work);
     } else {
-        remove_work(queue_of(c, inbox, work, true), other);
+        remove_work(inbox, queue_of(c, inbox, work, true), other);
         work->p2p.other = other;
         other->p2p.other = work;
         if (!check_match(work, other)) {
@@ -215,7 +217,7 @@ void lsi_p2p_withdraw(lsi_local_comm *c, ls_comm_work *work, const ls_error *why
     lsi_mutex_lock(&inbox->lock);
     taken = work->p2p.taken;
     if (work->p2p.queued) {
-        remove_work(queue_of(c, inbox, work, false), work);
+        remove_work(inbox, queue_of(c, inbox, work, false), work);
     } else if (!taken && work->p2p.other != NULL) {
         work->p2p.other->p2p.other = NULL;
     }

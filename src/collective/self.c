@@ -86,6 +86,18 @@ static bool broken_self(ls_comm *comm, ls_error *why)
     return lsi_failure_get(&self_of(comm)->failure, why);
 }
 
+static void leave_self(ls_comm *comm, const ls_error *why)
+{
+    (void)comm; // no rank waits for this one
+    (void)why;
+}
+
+static void renew_self(ls_comm *comm)
+{
+    lsi_comm_forget_batch(comm);
+    lsi_failure_forget(&self_of(comm)->failure);
+}
+
 static ls_status split_self(ls_comm *comm, int colour, int key, lsi_comm_site site,
                             ls_comm **out, ls_error *err)
 {
@@ -112,6 +124,8 @@ static const lsi_backend backend = {
     .wait = wait_self,
     .fail = fail_self,
     .broken = broken_self,
+    .leave = leave_self,
+    .renew = renew_self,
     .split = split_self,
     .destroy = destroy_self,
 };

@@ -103,11 +103,20 @@ static ls_status copy_to_all(const lsi_destination *to, ls_tensor **results,
     return st;
 }
 
-/* Divides the `n` sums of a value, if the mean is asked for. */
+/* True if the mean is made in the order of the additions; else its dtype changes. */
+static bool divides_in_order(const ls_tensor *t)
+{
+    return lsi_dtype_is_float((ls_dtype)t->dtype);
+}
+
+/*
+ * Divides the `n` sums of a value, if the mean is asked for and is not one already: the
+ * mean of integers is of a floating dtype, as tf.truediv has it.
+ */
 static ls_status divide_sums(const cross_call *j, size_t by, ls_tensor **sums, size_t n,
                              ls_error *err)
 {
-    for (size_t i = 0; j->op == LS_MEAN && i < n; i++) {
+    for (size_t i = 0; i < n && j->op == LS_MEAN && !divides_in_order(sums[i]); i++) {
         ls_tensor *mean = NULL;
         const ls_status st = lsi_tensor_divide(sums[i], (int64_t)by, &mean, err);
 
@@ -143,21 +152,13 @@ static ls_status create_results(const cross_call *j, size_t value, lsi_cross_kin
     return LS_OK;
 }
 
-/*
- * The mean of float16 or bfloat16 is summed in float32 and rounded once, as all_reduce
- * does in replicas: 60000 and 60000 have a mean, but no float16 holds their sum.
- */
-static bool is_wide_mean(const cross_call *j, const ls_tensor *t)
-{
-    return j->op == LS_MEAN && (t->dtype == LS_F16 || t->dtype == LS_BF16);
-}
-
 /* Sums value `value`; `from` and `at` have room for the components and the devices. */
 static void sum_value(const cross_call *j, lsi_cross_kind kind, size_t value,
                       const void **from, void **at)
 {
     const lsi_components *p = &j->values[value];
     const ls_dtype dtype = (ls_dtype)p->t[0]->dtype;
+    const ls_reduce op = divides_in_order(p->t[0]) ? j->op : LS_SUM;
     const size_t count = (size_t)p->t[0]->count;
     ls_tensor **results = results_of(j, value);
 
@@ -166,19 +167,13 @@ static void sum_value(const cross_call *j, lsi_cross_kind kind, size_t value,
     }
     for (size_t d = 0; d < (kind == LSI_CROSS_HIERARCHICAL ? j->to->n : 1); d++) {
         at[d] = results[d]->data;
-        if (is_wide_mean(j, p->t[0])) {
-            lsi_reduce_tree(LS_MEAN, from, (int)p->n, at[d], count, dtype);
-        }
-    }
-    if (is_wide_mean(j, p->t[0])) {
-        return;
     }
     if (kind == LSI_CROSS_HIERARCHICAL) {
-        lsi_hierarchical_sum(from, at, p->n, value, count, dtype);
+        lsi_hierarchical_sum(op, from, at, p->n, value, count, dtype);
     } else if (kind == LSI_CROSS_ONE_DEVICE) {
-        lsi_reduce_in_order(from, p->n, at[0], count, dtype);
+        lsi_reduce_in_order(op, from, p->n, at[0], count, dtype);
     } else {
-        lsi_reduce_tree(LS_SUM, from, (int)p->n, at[0], count, dtype);
+        lsi_reduce_tree(op, from, (int)p->n, at[0], count, dtype);
     }
 }
 
@@ -198,7 +193,7 @@ static ls_status reduce_dense(const cross_call *j, size_t value, ls_error *err)
     if (st == LS_OK) {
         sum_value(j, kind, value, from, at);
     }
-    if (st == LS_OK && !is_wide_mean(j, results[0])) {
+    if (st == LS_OK) {
         st = divide_sums(j, p->n, results, everywhere ? j->to->n : 1, err);
     }
     if (st == LS_OK && !everywhere) {
@@ -215,7 +210,12 @@ static ls_status reduce_sparse(const cross_call *j, size_t value, ls_error *err)
     ls_tensor **results = results_of(j, value);
     ls_status st = lsi_reduce_rows(p, j->to->devices[0], &results[0], err);
 
-    if (st == LS_OK) {
+    if (st == LS_OK && j->op == LS_MEAN && divides_in_order(results[0])) {
+        const ls_tensor *rows = results[0]->values; // no other reference exists yet
+
+        lsi_reduction_divide((ls_dtype)rows->dtype, (int)p->n, rows->data,
+                             (size_t)rows->count);
+    } else if (st == LS_OK) {
         st = divide_sums(j, p->n, results, 1, err);
     }
     return st == LS_OK ? copy_to_all(j->to, results, err) : st;
@@ -311,9 +311,8 @@ static ls_status reduce_group(const cross_call *j, size_t first, size_t n, ls_er
 {
     const lsi_components *like = &j->values[first];
     const ls_dtype dtype = (ls_dtype)like->t[0]->dtype;
-    const bool divides = lsi_dtype_is_float(dtype); // else lsi_tensor_divide() does
     lsi_workers_sum sum = {.call = {"reduce", 0, j->opts, lsi_comm_take_site()},
-                           .op = divides ? j->op : LS_SUM,
+                           .op = divides_in_order(like->t[0]) ? j->op : LS_SUM,
                            .dtype = dtype,
                            .ids = (int)like->n};
     tree_group g = {NULL, NULL, NULL, 0};
@@ -325,9 +324,7 @@ static ls_status reduce_group(const cross_call *j, size_t first, size_t n, ls_er
     for (size_t k = 0; st == LS_OK && k < g.n; k++) {
         ls_tensor **results = results_of(j, g.which[k]);
 
-        if (!divides) {
-            st = divide_sums(j, like->n * (size_t)lsi_workers(j->s), results, 1, err);
-        }
+        st = divide_sums(j, like->n * (size_t)lsi_workers(j->s), results, 1, err);
         if (st == LS_OK) {
             st = copy_to_all(j->to, results, err);
         }

@@ -246,7 +246,7 @@ LST_TEST(every_tensor_of_a_hierarchy_may_be_the_one_that_sums)
             for (size_t d = 0; d < n; d++) {
                 to[d] = &sums[d];
             }
-            lsi_hierarchical_sum(from, to, n, i, 1, LS_F32);
+            lsi_hierarchical_sum(LS_SUM, from, to, n, i, 1, LS_F32);
             for (size_t d = 0; d < n; d++) {
                 LST_CHECK(sums[d] == total);
             }

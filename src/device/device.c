@@ -48,6 +48,14 @@ void lsi_device_copy(ls_device *dev, void *to, const void *from, size_t bytes)
     }
 }
 
+bool lsi_device_locate(const ls_device *dev, const void *ptr, size_t bytes,
+                       lsi_memory_location *out)
+{
+    const lsi_memory_provider *from = lsi_pool_provider(dev->pool);
+
+    return from->locate != NULL && from->locate(from->self, ptr, bytes, out);
+}
+
 void lsi_device_pool_stats(ls_device *dev, uint64_t *system_allocs, size_t *bytes_held)
 {
     lsi_pool_stats stats;

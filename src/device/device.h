@@ -2,6 +2,7 @@
 #ifndef LSI_DEVICE_H
 #define LSI_DEVICE_H
 #include "base/base.h"
+#include "device/memory_provider.h"
 #include "lockstep/runtime.h"
 #include "os/team.h"
 
@@ -20,12 +21,17 @@ lsi_isa lsi_isa_best(void); /* of this CPU */
 
 struct lsi_pool; /* device/pool.h: buffers reused step after step */
 
+/* The most bytes of elements that the struct of a tensor has room for. */
+enum { LSI_INLINE_BYTES = 64 };
+
 struct ls_device {
     ls_runtime *runtime; /* borrowed: devices live inside their runtime */
     int index;
     char name[128]; /* canonical */
     lsi_team *team;
     struct lsi_pool *pool;
+    size_t inline_bytes; /* tensors up to this size hold their elements in the struct:
+                            LSI_INLINE_BYTES, or 0 where all elements are the pool's */
     lsi_isa isa;
     bool dnnl; /* the oneDNN module may be used */
     int cores;
@@ -51,7 +57,14 @@ void lsi_device_settle(const ls_device *dev);
 /* Copies between host and device memory. */
 void lsi_device_copy(ls_device *dev, void *to, const void *from, size_t bytes);
 
-/* How often the pool of `dev` allocated from the system, and the bytes it holds. */
+/*
+ * Where other processes find these bytes, which are in memory of the device; false: they
+ * do not, it is memory of this process only.
+ */
+bool lsi_device_locate(const ls_device *dev, const void *ptr, size_t bytes,
+                       lsi_memory_location *out);
+
+/* How often the pool of `dev` took memory from its provider, and the bytes it holds. */
 void lsi_device_pool_stats(ls_device *dev, uint64_t *system_allocs, size_t *bytes_held);
 
 /* The default runtime, made at first use; NULL: out of memory. Never released. */
@@ -64,6 +77,14 @@ ls_runtime *lsi_runtime_default(void);
 typedef struct lsi_runtime_setup {
     const char *job; /* of the task that the runtime is; NULL: "localhost" */
     int task;        /* its index in the job */
+
+    /*
+     * NULL: all memory is the system's. Otherwise called once per device, in their order,
+     * for what its memory comes from; *out is the device's and destroyed with it.
+     */
+    ls_status (*memory_of)(void *user, int device, lsi_memory_provider *out,
+                           ls_error *err);
+    void *user;
 } lsi_runtime_setup;
 
 /*

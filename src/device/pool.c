@@ -1,7 +1,6 @@
 /* The memory pool of a device: size classes, free lists, and what is given back when. */
 #include "device/pool.h"
 
-#include "os/memory.h"
 #include "os/thread.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -25,7 +24,7 @@
  */
 enum { UNIT = 64, CLASSES = 168, SPINS = 64 };
 
-/* Blocks from 128 KiB on are returned to the system: their classes are counted. */
+/* Blocks from 128 KiB on are returned to the provider: their classes are counted. */
 enum { LARGE_CLASS = 39, WINDOW = 64 };
 
 #define LARGE ((size_t)1 << 17)
@@ -49,7 +48,8 @@ struct count {
 };
 
 struct lsi_pool {
-    atomic_flag lock;                   // guards all of it
+    lsi_memory_provider from;           // never changes
+    atomic_flag lock;                   // guards the rest
     struct header *free_lists[CLASSES]; // the last one freed comes first
     struct header *all;
     lsi_pool_stats stats;
@@ -115,27 +115,26 @@ size_t lsi_pool_rounded(size_t bytes)
     return class < CLASSES ? class_bytes(class) : 0;
 }
 
-lsi_pool *lsi_pool_create(void)
+lsi_pool *lsi_pool_create(const lsi_memory_provider *from)
 {
     lsi_pool *pool = lsi_alloc(1, sizeof *pool);
 
     LSI_ASSERT(class_of(LARGE) == LARGE_CLASS && class_of(LARGE - 1) <= LARGE_CLASS);
 
     if (pool != NULL) {
+        pool->from = from != NULL ? *from : lsi_system_memory;
         atomic_flag_clear(&pool->lock);
     }
     return pool;
 }
 
-static void return_to_system(struct header *h)
+static void return_block(const lsi_pool *pool, struct header *h)
 {
+    const size_t bytes = class_bytes(h->class);
+
     // The next owner of the memory may write to all of it.
-    ASAN_UNPOISON_MEMORY_REGION((char *)h + UNIT, class_bytes(h->class));
-    if (h->class >= LARGE_CLASS) {
-        // The allocator may keep it mapped: let the system have the pages now.
-        lsi_memory_forget((char *)h + UNIT, class_bytes(h->class));
-    }
-    lsi_free(h);
+    ASAN_UNPOISON_MEMORY_REGION((char *)h + UNIT, bytes);
+    pool->from.free(pool->from.self, h, UNIT + bytes);
 }
 
 void lsi_pool_release(lsi_pool *pool)
@@ -147,7 +146,10 @@ void lsi_pool_release(lsi_pool *pool)
         struct header *h = pool->all;
 
         pool->all = h->next;
-        return_to_system(h);
+        return_block(pool, h);
+    }
+    if (pool->from.destroy != NULL) {
+        pool->from.destroy(pool->from.self);
     }
     lsi_free(pool);
 }
@@ -181,17 +183,17 @@ static void take_off(lsi_pool *pool, unsigned class, struct header **list)
     *list = h;
 }
 
-static void return_list(struct header *list)
+static void return_list(const lsi_pool *pool, struct header *list)
 {
     while (list != NULL) {
         struct header *h = list;
 
         list = h->next_free;
-        return_to_system(h);
+        return_block(pool, h);
     }
 }
 
-/* Gives free large blocks back to the system; false: there were none. */
+/* Gives free large blocks back; false: there were none. */
 static bool trim_pool(lsi_pool *pool)
 {
     struct header *list = NULL;
@@ -205,7 +207,7 @@ static bool trim_pool(lsi_pool *pool)
     }
     unlock_pool(pool);
     any = list != NULL;
-    return_list(list);
+    return_list(pool, list);
     return any;
 }
 
@@ -228,8 +230,8 @@ static unsigned idle_class(const lsi_pool *pool)
 
 /*
  * Before a large block is allocated: sizes that vary from step to step would leave free
- * blocks in every class. Returns idle ones to the system until the pool holds at most 1.5
- * times what was in use at once.
+ * blocks in every class. Returns idle ones until the pool holds at most 1.5 times what was
+ * in use at once.
  */
 static LSI_COLD void make_room(lsi_pool *pool, size_t bytes)
 {
@@ -249,7 +251,7 @@ static LSI_COLD void make_room(lsi_pool *pool, size_t bytes)
     pool->keeps = pool->keeps || pool->emptied;
     pool->emptied = false;
     unlock_pool(pool);
-    return_list(list);
+    return_list(pool, list);
 }
 
 void lsi_pool_step(lsi_pool *pool)
@@ -272,7 +274,7 @@ void lsi_pool_step(lsi_pool *pool)
         pool->peak = pool->used;
     }
     unlock_pool(pool);
-    return_list(list);
+    return_list(pool, list);
 }
 
 void lsi_pool_enter(lsi_pool *pool)
@@ -309,8 +311,9 @@ static void touch_pages(struct header *h, size_t bytes)
 }
 
 /* A block the pool does not have yet, not linked anywhere. */
-static LSI_COLD struct header *ask_system(lsi_pool *pool, unsigned class)
+static LSI_COLD struct header *take_block(lsi_pool *pool, unsigned class)
 {
+    const lsi_memory_provider *from = &pool->from;
     const size_t bytes = UNIT + class_bytes(class);
     const size_t align = bytes > HUGE_PAGE ? HUGE_PAGE : UNIT;
     struct header *h;
@@ -318,16 +321,13 @@ static LSI_COLD struct header *ask_system(lsi_pool *pool, unsigned class)
     if (class >= LARGE_CLASS) {
         make_room(pool, bytes);
     }
-    h = lsi_alloc_aligned(bytes, align);
+    h = from->alloc(from->self, bytes, align);
     // Freeing small blocks would not help.
     if (h == NULL && bytes > LARGE && trim_pool(pool)) {
-        h = lsi_alloc_aligned(bytes, align);
+        h = from->alloc(from->self, bytes, align);
     }
     if (h == NULL) {
         return NULL;
-    }
-    if (bytes > HUGE_PAGE) {
-        lsi_memory_want_huge_pages(h, bytes);
     }
     touch_pages(h, bytes);
     memset(h, 0, sizeof *h);
@@ -378,7 +378,7 @@ LSI_HOT void *lsi_pool_alloc(lsi_pool *pool, size_t bytes, bool *first)
         pool->free_lists[class] = h->next_free;
     } else {
         unlock_pool(pool);
-        h = ask_system(pool, class);
+        h = take_block(pool, class);
         if (h == NULL) {
             return NULL;
         }
@@ -418,6 +418,11 @@ LSI_HOT bool lsi_pool_free(lsi_pool *pool, void *ptr)
     last = --pool->stats.blocks_used == 0;
     unlock_pool(pool);
     return last;
+}
+
+const lsi_memory_provider *lsi_pool_provider(const lsi_pool *pool)
+{
+    return &pool->from;
 }
 
 void lsi_pool_stats_get(lsi_pool *pool, lsi_pool_stats *out)

@@ -8,7 +8,7 @@
 
 LST_TEST(blocks_come_back_in_the_order_last_in_first_out)
 {
-    lsi_pool *pool = lsi_pool_create();
+    lsi_pool *pool = lsi_pool_create(NULL);
     void *a = lsi_pool_alloc(pool, 1000, NULL), *b = lsi_pool_alloc(pool, 1000, NULL);
     lsi_pool_stats before, after;
 
@@ -30,7 +30,7 @@ LST_TEST(blocks_come_back_in_the_order_last_in_first_out)
 
 LST_TEST(a_block_of_any_size_is_aligned_large_enough_and_wastes_at_most_a_quarter)
 {
-    lsi_pool *pool = lsi_pool_create();
+    lsi_pool *pool = lsi_pool_create(NULL);
     uint64_t seed = 1;
 
     for (int i = 0; i < 4000; i++) {
@@ -54,7 +54,7 @@ LST_TEST(a_block_of_any_size_is_aligned_large_enough_and_wastes_at_most_a_quarte
 
 LST_TEST(a_block_that_is_too_large_is_not_given)
 {
-    lsi_pool *pool = lsi_pool_create();
+    lsi_pool *pool = lsi_pool_create(NULL);
 
     LST_CHECK(lsi_pool_alloc(pool, SIZE_MAX, NULL) == NULL);
     LST_CHECK(lsi_pool_alloc(pool, SIZE_MAX - 64, NULL) == NULL);
@@ -65,7 +65,7 @@ LST_TEST(a_block_that_is_too_large_is_not_given)
 
 LST_TEST(first_and_last_block_in_use_are_told)
 {
-    lsi_pool *pool = lsi_pool_create();
+    lsi_pool *pool = lsi_pool_create(NULL);
     bool first = false;
     void *a = lsi_pool_alloc(pool, 0, &first), *b;
 
@@ -79,7 +79,7 @@ LST_TEST(first_and_last_block_in_use_are_told)
 
 LST_TEST(large_free_blocks_are_given_back_when_memory_runs_out)
 {
-    lsi_pool *pool = lsi_pool_create();
+    lsi_pool *pool = lsi_pool_create(NULL);
     lsi_pool_stats stats;
     void *p = lsi_pool_alloc(pool, 4 << 20, NULL);
 
@@ -114,7 +114,7 @@ static void take_step(lsi_pool *pool, size_t bytes, int blocks)
 LST_TEST(idle_sizes_go_where_half_as_much_again_is_held_as_was_in_use)
 {
     const size_t most = 8 << 20; // and then a block of 1 MiB, 1.25 MiB ... a step
-    lsi_pool *pool = lsi_pool_create();
+    lsi_pool *pool = lsi_pool_create(NULL);
     lsi_pool_stats stats;
 
     (void)lsi_pool_free(pool, lsi_pool_alloc(pool, most, NULL));
@@ -130,7 +130,7 @@ LST_TEST(idle_sizes_go_where_half_as_much_again_is_held_as_was_in_use)
 /* Twice: what the last two steps took stays, whatever the sizes. */
 LST_TEST(steps_of_varying_size_hold_twice_what_one_needs)
 {
-    lsi_pool *pool = lsi_pool_create();
+    lsi_pool *pool = lsi_pool_create(NULL);
     const size_t most = 8 * lsi_pool_rounded(12 << 20);
     lsi_pool_stats stats;
     uint64_t seed = 3;
@@ -146,7 +146,7 @@ LST_TEST(steps_of_varying_size_hold_twice_what_one_needs)
 
 LST_TEST(a_step_that_repeats_itself_keeps_what_it_uses_in_turn)
 {
-    lsi_pool *pool = lsi_pool_create();
+    lsi_pool *pool = lsi_pool_create(NULL);
     lsi_pool_stats before, after;
 
     // More than twice what is in use at once, but all of it in every step.
@@ -166,7 +166,7 @@ LST_TEST(a_step_that_repeats_itself_keeps_what_it_uses_in_turn)
 
 LST_TEST(what_steps_need_no_more_is_given_back)
 {
-    lsi_pool *pool = lsi_pool_create();
+    lsi_pool *pool = lsi_pool_create(NULL);
     lsi_pool_stats stats;
 
     take_step(pool, 4 << 20, 8); // once so many
@@ -181,7 +181,7 @@ LST_TEST(what_steps_need_no_more_is_given_back)
 
 LST_TEST(the_last_context_gives_back_unless_others_come_after_it)
 {
-    lsi_pool *pool = lsi_pool_create();
+    lsi_pool *pool = lsi_pool_create(NULL);
     lsi_pool_stats stats;
 
     lsi_pool_enter(pool);
@@ -251,7 +251,7 @@ static void churn(void *arg)
 LST_TEST(threads_that_share_a_pool_never_get_the_same_block)
 {
     ls_error err = LS_ERROR_INIT;
-    lsi_pool *pool = lsi_pool_create();
+    lsi_pool *pool = lsi_pool_create(NULL);
     lsi_pool_stats stats;
     lsi_thread other;
 

@@ -68,13 +68,37 @@ static ls_status make_team(ls_device *dev, const int *share, int threads, bool p
     return st;
 }
 
+/* The pool of a device, over the provider that the setup names. */
+static ls_status make_pool(ls_device *dev, const lsi_runtime_setup *setup, ls_error *err)
+{
+    lsi_memory_provider from = lsi_system_memory;
+    ls_status st = LS_OK;
+
+    if (setup->memory_of != NULL) {
+        st = setup->memory_of(setup->user, dev->index, &from, err);
+    }
+    if (st != LS_OK) {
+        return st;
+    }
+    dev->inline_bytes = from.small_tensors ? 0 : LSI_INLINE_BYTES;
+    dev->pool = lsi_pool_create(&from);
+    if (dev->pool == NULL) {
+        if (from.destroy != NULL) {
+            from.destroy(from.self);
+        }
+        return lsi_fail_memory(err, "the pool of a device", sizeof *dev);
+    }
+    return LS_OK;
+}
+
 static ls_status make_device(ls_runtime *rt, int i, const int *processors, int count,
-                             ls_error *err)
+                             const lsi_runtime_setup *setup, ls_error *err)
 {
     const lsi_settings *s = &rt->settings;
     const int n = rt->device_count;
     ls_device *dev = &rt->devices[i];
     int64_t begin, end;
+    ls_status st;
 
     lsi_team_share(count, 1, i, n, &begin, &end);
     if (begin == end) { // more devices than cores: they share
@@ -88,9 +112,9 @@ static ls_status make_device(ls_runtime *rt, int i, const int *processors, int c
     dev->cores = (int)(end - begin);
     dev->core = s->pin ? processors[begin] : -1;
     (void)snprintf(dev->name, sizeof dev->name, "%s/device:CPU:%d", rt->task, i);
-    dev->pool = lsi_pool_create();
-    if (dev->pool == NULL) {
-        return lsi_fail_memory(err, "the pool of a device", sizeof *dev);
+    st = make_pool(dev, setup, err);
+    if (st != LS_OK) {
+        return st;
     }
     return make_team(dev, processors + begin, s->threads > 0 ? s->threads : dev->cores,
                      s->pin, err);
@@ -154,7 +178,7 @@ static ls_status create_runtime(const ls_runtime_options *opts,
     }
     LSI_ASSERT(count >= 1); // a process that runs has a core
     for (int i = 0; i < rt->device_count && st == LS_OK; i++) {
-        st = make_device(rt, i, processors, count, err);
+        st = make_device(rt, i, processors, count, setup, err);
     }
 out:
     lsi_free(processors);

@@ -3,6 +3,15 @@
 
 #include <string.h>
 
+/* True if `t` may not stay where it is: the elements of the device must be its own. */
+static bool must_copy(const ls_tensor *t, const ls_device *device)
+{
+    lsi_memory_location where;
+
+    return device->inline_bytes == 0 && t->dtype != LS_STRING &&
+           !lsi_tensor_locate(t, &where);
+}
+
 /*
  * Logical CPU devices share memory: the result is a view of the same bytes with another
  * device. Small tensors hold their bytes inline, so these are copied.
@@ -10,8 +19,14 @@
 static ls_tensor *on_device(ls_tensor *t, ls_device *device)
 {
     const ls_shape shape = ls_tensor_shape(t);
-    ls_tensor *v = lsi_tensor_view(t, (ls_dtype)t->dtype, &shape, 0);
+    const ls_dtype dtype = ls_tensor_dtype(t);
+    ls_tensor *v = NULL;
 
+    if (must_copy(t, device)) {
+        return ls_tensor_create(device, dtype, shape, t->data, &v, NULL) == LS_OK ? v
+                                                                                  : NULL;
+    }
+    v = lsi_tensor_view(t, dtype, &shape, 0);
     if (v == NULL) {
         return NULL;
     }
@@ -55,7 +70,7 @@ static bool move_in_place(ls_value *v, ls_device *device)
         return false;
     }
     if (t != NULL) {
-        if (t->values != NULL || atomic_load(&t->refs) != 1) {
+        if (t->values != NULL || atomic_load(&t->refs) != 1 || must_copy(t, device)) {
             return false;
         }
         t->device = device;

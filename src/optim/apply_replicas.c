@@ -264,7 +264,7 @@ static ls_status plan_shares(ls_optimizer *o, struct shown *mine, ls_error *err)
  */
 static ls_status plan_update(ls_optimizer *o, struct shown *mine, ls_error *err)
 {
-    ls_status st = lsi_optimizer_make_slots(o, mine->grads, mine->vars, mine->n, err);
+    ls_status st = lsi_optimizer_build(o, mine->grads, mine->vars, mine->n, err);
 
     if (st == LS_OK && may_share(o, mine)) {
         st = plan_shares(o, mine, err);

@@ -5,7 +5,7 @@
  *
  *     lsi_optimizer_check()    checks the gradients against the variables
  *     lsi_clip()               clips the gradients
- *     lsi_optimizer_slots()    finds or creates the slots of each variable
+ *     lsi_optimizer_build()    creates the slots that are missing
  *     lsi_optimizer_prepare()  once per step: numbers that all variables share
  *     lsi_optimizer_update()   once per variable, copy or part of one
  *     lsi_optimizer_advance()  once per step, if all succeeded
@@ -143,18 +143,21 @@ const ls_tensor *lsi_gradient_dense(ls_context *c, const ls_optimizer *o, ls_ten
 /* The number of slots per variable: at most LSI_MAX_SLOTS. */
 size_t lsi_optimizer_slot_count(const ls_optimizer *o);
 
-/* The slots of `v`; NULL: none yet. `cursor` (NULL allowed) as below. */
+/*
+ * The slots of `v`; NULL: none yet. `cursor` (NULL allowed) starts at 0 and moves behind
+ * the slots found: a step in the order of the last one finds each at once. The result is
+ * valid until slots are created for another variable.
+ */
 const lsi_slots *lsi_optimizer_find(const ls_optimizer *o, const ls_variable *v,
                                     size_t *cursor);
 
 /*
- * As lsi_optimizer_find(), but creates the slots by o->make_slot if there are none; on
- * failure creates none. `cursor` starts at 0 and moves behind the slots found: a step in
- * the order of the last one finds each at once. The result is valid until slots are
- * created for another variable.
+ * Creates, by o->make_slot, the slots of those vars[i] that have none and whose gradient
+ * is not NULL (`grads` NULL: of all). On failure creates none.
  */
-ls_status lsi_optimizer_slots(ls_optimizer *o, ls_variable *v, size_t *cursor,
-                              const lsi_slots **out, ls_error *err);
+ls_status lsi_optimizer_build(ls_optimizer *o, ls_tensor *const *grads,
+                              ls_variable *const *vars, size_t n, ls_error *err);
+void lsi_optimizer_free_slots(ls_optimizer *o);
 
 /* Computes the numbers of the next step. Changes nothing in the optimizer. */
 void lsi_optimizer_prepare(const ls_optimizer *o, lsi_optimizer_turn *turn);
@@ -215,10 +218,6 @@ typedef struct lsi_sources {
  */
 void lsi_optimizer_update_share(const lsi_step *whole, const lsi_sources *from,
                                 int64_t begin, int64_t end);
-
-/* Creates the missing slots of every vars[i] whose gradient is not NULL. */
-ls_status lsi_optimizer_make_slots(ls_optimizer *o, ls_tensor *const *grads,
-                                   ls_variable *const *vars, size_t n, ls_error *err);
 
 /*
  * Updates copy `component` of the variables (negative: every copy) by final gradients,

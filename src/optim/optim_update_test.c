@@ -223,11 +223,11 @@ static void close_setting(struct setting *s)
 static void update_range(struct setting *s, int64_t from, int64_t to)
 {
     lsi_optimizer_turn turn;
-    const lsi_slots *slots = NULL;
+    const lsi_slots *slots;
     ls_error err = LS_ERROR_INIT;
-    size_t cursor = 0;
 
-    LST_OK(lsi_optimizer_slots(s->o, s->v, &cursor, &slots, &err));
+    LST_OK(lsi_optimizer_build(s->o, NULL, &s->v, 1, &err));
+    slots = lsi_optimizer_find(s->o, s->v, NULL);
     lsi_optimizer_prepare(s->o, &turn);
     LST_CHECK(turn.t == 1);
     LST_OK(
@@ -415,7 +415,7 @@ LST_TEST(slots_are_found_in_any_order)
     static const recipe r = {"SGD", 0.9, false, false, false, LS_OPTIMIZER_SHARED_INIT};
     enum { MANY = 40 };
     ls_variable *v[MANY];
-    const lsi_slots *made = NULL;
+    const lsi_slots *made;
     ls_optimizer *o = make_optimizer(&r);
     ls_error err = LS_ERROR_INIT;
     const double one[1] = {1};
@@ -423,8 +423,9 @@ LST_TEST(slots_are_found_in_any_order)
 
     for (int i = 0; i < MANY; i++) {
         v[i] = variable_of(NULL, LS_F32, LS_SHAPE(1), one, 1);
-        LST_OK(lsi_optimizer_slots(o, v[i], &cursor, &made, &err));
-        LST_CHECK(made->of == v[i]);
+        LST_OK(lsi_optimizer_build(o, NULL, &v[i], 1, &err));
+        made = lsi_optimizer_find(o, v[i], &cursor);
+        LST_CHECK(made != NULL && made->of == v[i]);
     }
     for (int i = MANY - 1; i >= 0; i--) {
         const lsi_slots *found = lsi_optimizer_find(o, v[i], &cursor);

@@ -97,14 +97,7 @@ void ls_optimizer_release(ls_optimizer *o)
     if (o == NULL || atomic_fetch_sub(&o->refs, 1) != 1) {
         return;
     }
-    for (size_t i = 0; i < o->nslots; i++) {
-        for (int k = 0; k < LSI_MAX_SLOTS; k++) {
-            ls_variable_release(o->slots[i].slot[k]);
-        }
-        ls_variable_release(o->slots[i].of);
-    }
-    lsi_free(o->slots);
-    lsi_free(o->index);
+    lsi_optimizer_free_slots(o);
     lsi_free(o);
 }
 
@@ -192,21 +185,6 @@ void lsi_optimizer_prepare(const ls_optimizer *o, lsi_optimizer_turn *turn)
 void lsi_optimizer_advance(ls_optimizer *o)
 {
     o->iterations++;
-}
-
-ls_status lsi_optimizer_make_slots(ls_optimizer *o, ls_tensor *const *grads,
-                                   ls_variable *const *vars, size_t n, ls_error *err)
-{
-    const lsi_slots *slots = NULL;
-    size_t cursor = 0;
-    ls_status st = LS_OK;
-
-    for (size_t i = 0; i < n && st == LS_OK; i++) {
-        if (grads[i] != NULL) {
-            st = lsi_optimizer_slots(o, vars[i], &cursor, &slots, err);
-        }
-    }
-    return st;
 }
 
 static ls_status update_copy(const ls_optimizer *o, const lsi_optimizer_turn *turn,
@@ -310,7 +288,7 @@ static void apply_checked(ls_context *c, ls_optimizer *o, ls_tensor **grads,
         return;
     }
     lsi_optimizer_prepare(o, &turn);
-    if (lsi_optimizer_make_slots(o, grads, vars, n, &e) != LS_OK ||
+    if (lsi_optimizer_build(o, grads, vars, n, &e) != LS_OK ||
         lsi_optimizer_update_copies(c, o, &turn, grads, vars, n, -1, &e) != LS_OK) {
         (void)lsi_context_error(c, &e);
         return;

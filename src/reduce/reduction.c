@@ -431,3 +431,13 @@ void lsi_reduction_join(const lsi_reduction *sum, void *left, const void *right,
     lsi_reduction_loops_best()->pair[row_of(sum->op)][type_of(sum->dtype)](left, left,
                                                                            right, count);
 }
+
+void lsi_reduction_divide(ls_dtype dtype, int by, void *data, size_t count)
+{
+    const lsi_reduction one = {LS_SUM, dtype, by};
+    const void *from = data;
+
+    if (by != 1 && count > 0) {
+        lsi_reduction_run(&one, &from, NULL, 1, &data, false, 1, count);
+    }
+}

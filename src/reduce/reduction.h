@@ -99,18 +99,26 @@ int lsi_partials_count(int begin, int end);
 void lsi_partials_reduce(const lsi_reduction *sum, const void *const *from, int holders,
                          int ids, size_t stride, void *const *to, int m, size_t count);
 
-/* ---- named orders ---- */
+/* Divides `count` elements at `data` by `by`, as the end of a mean does. */
+void lsi_reduction_divide(ls_dtype dtype, int by, void *data, size_t count);
+
+/*
+ * ---- named orders ----
+ *
+ * LS_SUM, and LS_MEAN of floats. The mean of 16-bit floats is added in the tree whatever
+ * the order: 60000 and 60000 have a mean, but no float16 holds their sum.
+ */
 
 /* One after the other, in the order of replicas (in_sequence.c). */
-void lsi_reduce_in_order(const void *const *from, size_t n, void *to, size_t count,
-                         ls_dtype dtype);
+void lsi_reduce_in_order(ls_reduce op, const void *const *from, size_t n, void *to,
+                         size_t count, ls_dtype dtype);
 
 /* The two devices that sum tensor `i` on `n` devices (hierarchical_copy.c). */
 void lsi_hierarchical_mains(size_t i, size_t n, size_t *a, size_t *b);
 
 /* The sum of n = 2, 4, ... sources into each of n buffers, by way of these two. */
-void lsi_hierarchical_sum(const void *const *from, void *const *to, size_t n, size_t i,
-                          size_t count, ls_dtype dtype);
+void lsi_hierarchical_sum(ls_reduce op, const void *const *from, void *const *to,
+                          size_t n, size_t i, size_t count, ls_dtype dtype);
 
 /* The ring of spec: subdivisions, offsets and permutations (ring_order.c). */
 int lsi_ring_subdivisions(size_t bytes, int ranks, int per_task, int max_per_device);

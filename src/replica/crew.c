@@ -46,11 +46,25 @@ static void level_free(lsi_level *level, int n)
     lsi_word_destroy(&level->run.left);
     lsi_word_destroy(&level->run.events);
     lsi_word_destroy(&level->run.turn);
+    lsi_word_destroy(&level->verdict);
+    lsi_word_destroy(&level->passed);
+    lsi_free(level->aside);
     lsi_free(level->comm);
     lsi_free(level->context);
     lsi_free(level->replica);
     lsi_free(level->visible);
+    lsi_free(level->ended);
     lsi_free(level);
+}
+
+/* The error of replicas that wait for replica `k` after it has ended. */
+static void describe_end(ls_error *why, int k)
+{
+    *why = (ls_error)LS_ERROR_INIT;
+    (void)lsi_fail_kind(why, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
+                        "replica %d has ended while others wait for it: replicas made "
+                        "a different number of merge_call or collective calls",
+                        k);
 }
 
 static ls_status fill_level(struct lsi_crew *crew, lsi_level *level, ls_error *err)
@@ -68,21 +82,28 @@ static ls_status fill_level(struct lsi_crew *crew, lsi_level *level, ls_error *e
     level->context = lsi_alloc(n, sizeof(ls_context *));
     level->replica = lsi_alloc(n, sizeof(lsi_replica));
     level->visible = lsi_alloc_aligned(n * sizeof(lsi_visible_state), 64);
+    level->ended = lsi_alloc(n, sizeof(ls_error));
     run->results = lsi_alloc(n, sizeof(ls_value *));
     run->shown = lsi_alloc(n, sizeof(void *));
     run->errors = lsi_alloc(n, sizeof(ls_error));
+    level->aside = lsi_alloc(n, sizeof(ls_error));
     run->finished = lsi_alloc(n, sizeof(atomic_bool));
     if (level->visible != NULL) {
         memset(level->visible, 0, n * sizeof(lsi_visible_state));
     }
     if (level->comm == NULL || level->context == NULL || level->replica == NULL ||
-        level->visible == NULL || run->shown == NULL || run->results == NULL ||
-        run->errors == NULL || run->finished == NULL) {
+        level->visible == NULL || level->ended == NULL || run->shown == NULL ||
+        run->results == NULL || run->errors == NULL || level->aside == NULL ||
+        run->finished == NULL) {
         return lsi_fail_memory(err, "the replicas of a strategy", n * sizeof(ls_error));
     }
     for (size_t k = 0; k < n; k++) {
         atomic_init(&level->visible[k].depth, 0);
         atomic_init(&level->visible[k].merge, LSI_MERGE_OUT);
+        describe_end(&level->ended[k], crew->strategy->first + (int)k);
+        if (!lsi_visible_state_fill(&level->visible[k], crew->n)) {
+            return lsi_fail_memory(err, "the meetings of replicas", n * sizeof(void *));
+        }
     }
     opts.spin_us = crew->strategy->spin_us;
     st = ls_comm_local(crew->n, &opts, level->comm, err);
@@ -117,6 +138,8 @@ static ls_status level_create(struct lsi_crew *crew, lsi_level **out, ls_error *
     lsi_word_init(&level->run.left, 0);
     lsi_word_init(&level->run.events, 0);
     lsi_word_init(&level->run.turn, 0);
+    lsi_word_init(&level->verdict, 0);
+    lsi_word_init(&level->passed, 0);
     lsi_mutex_init(&level->run.created_lock);
     lsi_cond_init(&level->run.created_more);
     st = fill_level(crew, level, err);

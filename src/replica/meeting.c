@@ -98,17 +98,22 @@ static lsi_visible_state *visible_of(const lsi_replica *r)
     return &r->run->level->visible[r->index];
 }
 
+static struct lsi_shown *make_shown(int n)
+{
+    return lsi_alloc(1, sizeof(struct lsi_shown) + (size_t)n * sizeof(void *));
+}
+
 /* A struct for the pointers of `n` replicas; NULL: out of memory. */
 static struct lsi_shown *take_shown(const lsi_replica *r, int n)
 {
     lsi_visible_state *mine = visible_of(r);
     struct lsi_shown *shown = mine->unused;
 
-    if (shown != NULL) {
-        mine->unused = shown->next;
-        return shown;
+    if (shown == NULL) {
+        return make_shown(n);
     }
-    return lsi_alloc(1, sizeof *shown + (size_t)n * sizeof(void *));
+    mine->unused = shown->next;
+    return shown;
 }
 
 static void return_shown(const lsi_replica *r, struct lsi_shown *shown)
@@ -119,6 +124,22 @@ static void return_shown(const lsi_replica *r, struct lsi_shown *shown)
         shown->next = mine->unused;
         mine->unused = shown;
     }
+}
+
+bool lsi_visible_state_fill(lsi_visible_state *visible, int n)
+{
+    enum { NESTED = 4 };
+
+    for (int i = 0; i < NESTED; i++) {
+        struct lsi_shown *shown = make_shown(n);
+
+        if (shown == NULL) {
+            return false;
+        }
+        shown->next = visible->unused;
+        visible->unused = shown;
+    }
+    return true;
 }
 
 void lsi_visible_state_clear(lsi_visible_state *visible)

@@ -112,14 +112,24 @@ static ls_value *shows_without_memory(ls_context *c, ls_value *args, void *user)
     return NULL;
 }
 
+/* Inside of four meetings: deeper ones need memory. */
 static ls_value *first_shows_without_memory(ls_context *c, ls_value *args, void *user)
 {
+    enum { DEEP = 4 };
     struct scene *k = user;
+    lsi_meeting outer[DEEP];
 
+    for (int i = 0; i < DEEP; i++) {
+        (void)lsi_meeting_open(c, "outer", 0, k, LSI_UNTIL_RUN_ENDS, &outer[i]);
+    }
     while (ls_replica_id(c) != 0 && atomic_load(&k->leaving) == 0) {
         lsi_yield();
     }
-    return shows_without_memory(c, args, user);
+    (void)shows_without_memory(c, args, user);
+    for (int i = DEEP - 1; i >= 0; i--) {
+        lsi_meeting_close(&outer[i]);
+    }
+    return NULL;
 }
 
 static ls_value *does_not_meet(ls_context *c, ls_value *args, void *user)
@@ -141,6 +151,19 @@ LST_TEST(a_replica_without_memory_to_meet_shows_nothing_and_fails_the_run)
     LST_FAILS(ls_strategy_run(m.s, first_shows_without_memory, NULL, &k, NULL, &e),
               LS_RESOURCE_EXHAUSTED, e, "out of memory for test");
     LST_CHECK(atomic_load(&k.seen) == 0 && e.rank == 0);
+    mirror_end(&m);
+}
+
+LST_TEST(a_meeting_that_is_not_deep_needs_no_memory)
+{
+    mirror m = mirror_of(3, false);
+    struct scene k = {.s = m.s};
+    ls_error e = LS_ERROR_INIT;
+
+    LST_OK(ls_strategy_run(m.s, does_not_meet, NULL, &k, NULL, &e));
+    k = (struct scene){.s = m.s};
+    LST_OK(ls_strategy_run(m.s, shows_without_memory, NULL, &k, NULL, &e));
+    LST_CHECK(atomic_load(&k.seen) == 3);
     mirror_end(&m);
 }
 
@@ -224,5 +247,6 @@ LST_MAIN(LST_CASE(no_close_returns_before_all_have_read),
          LST_CASE(a_replica_that_fails_while_it_reads_closes_with_the_others),
          LST_CASE(no_close_of_an_aborted_run_returns_while_others_read),
          LST_CASE(a_replica_without_memory_to_meet_shows_nothing_and_fails_the_run),
+         LST_CASE(a_meeting_that_is_not_deep_needs_no_memory),
          LST_CASE(a_sequential_run_that_is_aborted_in_a_meeting_ends),
          LST_CASE(meetings_nest_and_an_abort_ends_them))

@@ -21,6 +21,7 @@ typedef struct lsi_replica {
     int id;              /* index in the sync group */
     ls_comm *local;      /* of the local peers; NULL: outside of a run */
     unsigned met;        /* how many meetings and collective calls it made in this run */
+    unsigned agreements; /* how many of lsi_agree() */
 } lsi_replica;
 
 static inline lsi_replica *lsi_replica_of(const ls_context *c)
@@ -146,6 +147,49 @@ void lsi_meeting_close(lsi_meeting *m);
 
 /* Waits until all replicas have called it; no memory is shown. False: as open(). */
 bool lsi_meeting_wait(ls_context *c, const char *what, uint64_t detail);
+
+/* ---- agreements (agreement.c) ---- */
+
+/*
+ * A step that is taken on all local peers or on none. While it is prepared a failure is
+ * data: the replica keeps it aside and goes on to meet the others, so that their group
+ * stays whole.
+ *
+ *     lsi_aside_clear(c);
+ *     ... what may fail, and meetings; lsi_aside_keep(c) after each part ...
+ *     if (lsi_agree(c, "apply_gradients", decide, arg)) {
+ *         ... what cannot fail, on every local peer; lsi_barrier(c) between parts ...
+ *     }
+ *
+ * After lsi_agree() was true neither an abort nor a deadline is looked at until the step
+ * is done.
+ */
+
+/* Forgets what was kept aside. */
+void lsi_aside_clear(ls_context *c);
+
+/*
+ * Moves a failure of the context aside; the first one stays. True: this replica has
+ * failed since lsi_aside_clear(). Outside of runs, and if the group of the local peers is
+ * broken, the failure stays in the context, which meets no more.
+ */
+bool lsi_aside_keep(ls_context *c);
+
+/*
+ * All local peers meet; then local replica 0 calls decide(), with the failure of the
+ * lowest peer that keeps one aside (NULL: none does; otherwise it must fail). True on all
+ * peers if it returns LS_OK; false on all, with *err in every context, if not. False on
+ * all as well if they do not all meet, with that failure. decide() may call what the
+ * workers do together.
+ */
+typedef ls_status (*lsi_decide_fn)(void *arg, const ls_error *failed, ls_error *err);
+bool lsi_agree(ls_context *c, const char *what, lsi_decide_fn decide, void *arg);
+
+/*
+ * Waits until all local peers have called it: cannot fail. Used only after lsi_agree()
+ * was true, where every peer comes.
+ */
+void lsi_barrier(ls_context *c);
 
 /*
  * Zeroed memory that lives until the run ends; and retains a tensor until then. NULL,

@@ -75,29 +75,22 @@ static int id_of(const struct lsi_run *run, int k)
 }
 
 /*
- * Breaks the communicator, with the reason: this replica makes no more calls. A failure
- * that other workers do not know of breaks their group as well, for good.
+ * This replica makes no more calls in this run, a generation of the communicator: those
+ * that wait for it fail with its error. A failure that other workers do not know of
+ * breaks their group, for good.
  */
 static void leave_run(struct lsi_run *run, int k)
 {
-    ls_error ended = LS_ERROR_INIT;
+    const lsi_level *level = run->level;
+    const bool failed = run->errors[k].code != LS_OK;
 
-    if (run->errors[k].code != LS_OK) {
-        ended = run->errors[k];
-        if (ended.rank < 0) {
-            ended.rank = id_of(run, k);
-        }
-        if (run->strategy->workers != NULL && !atomic_load(&run->agreed)) {
-            lsi_comm_break(run->strategy->workers, &ended);
-        }
-    } else {
-        (void)lsi_fail_kind(
-            &ended, LS_FAILED_PRECONDITION, LS_KIND_RUNTIME,
-            "replica %d has ended while others wait for it: replicas made "
-            "a different number of merge_call or collective calls",
-            id_of(run, k));
+    if (failed && run->errors[k].rank < 0) {
+        run->errors[k].rank = id_of(run, k);
     }
-    lsi_comm_break(run->level->comm[k], &ended);
+    if (failed && run->strategy->workers != NULL && !atomic_load(&run->agreed)) {
+        lsi_comm_break(run->strategy->workers, &run->errors[k]);
+    }
+    lsi_comm_leave(level->comm[k], failed ? &run->errors[k] : &level->ended[k]);
 }
 
 void lsi_run_replica(struct lsi_run *run, int k)
@@ -109,6 +102,7 @@ void lsi_run_replica(struct lsi_run *run, int k)
     lsi_turn_wait(run, k);
     r->run = run;
     r->met = 0;
+    r->agreements = 0;
     lsi_mode_push(&mode);
     call_replica(run, c, k);
     lsi_mode_pop(&mode);
@@ -232,7 +226,7 @@ static ls_status forget_abort(struct lsi_run *run, struct lsi_run *outer, ls_err
         st = lsi_comm_failure(outer->level->comm[0], err);
     }
     if (st == LS_OK) {
-        lsi_comm_local_reset(level->comm[0]);
+        lsi_comm_renew(level->comm[0]);
         for (int k = 0; k < run->n; k++) {
             atomic_store(&level->context[k]->aborted, false);
         }
@@ -255,7 +249,9 @@ static void prepare_run(struct lsi_run *run)
         atomic_store(&run->finished[k], false);
         atomic_store(&level->visible[k].depth, 0);
         atomic_store(&level->visible[k].merge, LSI_MERGE_OUT);
+        level->aside[k].code = LS_OK;
     }
+    lsi_word_set(&level->verdict, 0);
     lsi_word_set(&run->turn, 0);
     lsi_word_set(&run->left, (unsigned)run->n);
 }

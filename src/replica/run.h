@@ -30,7 +30,7 @@ struct lsi_run {
     /* The outcome, one per replica. */
     ls_value **results;
     ls_error *errors;
-    lsi_word left; /* replicas that have not finished */
+    lsi_word left;      /* replicas that have not finished */
     atomic_bool agreed; /* the last call of all workers failed on all of them alike */
 
     /* Merging: replica 0 increments `events`; the others then read `inner`. */
@@ -62,6 +62,11 @@ typedef struct lsi_visible_state {
     struct lsi_shown *unused; /* private to the replica: structs for its next meetings */
 } lsi_visible_state;
 
+/*
+ * Structs for meetings of `n` replicas, so that those that are not nested deeper than
+ * usual take no memory and cannot fail for want of it. False: out of memory.
+ */
+bool lsi_visible_state_fill(lsi_visible_state *visible, int n);
 void lsi_visible_state_clear(lsi_visible_state *visible); /* frees the unused structs */
 
 /* The state of the runs at one nesting depth, reused from run to run. */
@@ -72,6 +77,14 @@ typedef struct lsi_level {
     ls_context *cross; /* for merge functions */
     lsi_replica *replica;
     lsi_visible_state *visible; /* one per replica */
+    ls_error *ended; /* one per replica: why those fail that wait for it after its end */
+
+    /* Agreements: see agreement.c. */
+    lsi_word verdict;
+    ls_error *aside; /* one per replica: the failure it keeps aside; code LS_OK: none */
+    ls_error why;    /* of the last agreement that was not reached */
+    atomic_int arrived; /* replicas that have come to the barrier */
+    lsi_word passed;    /* counts barriers */
 } lsi_level;
 
 enum { LSI_MAX_LEVELS = 16 };

@@ -115,6 +115,58 @@ LST_TEST(a_failing_replica_releases_the_others_and_its_error_comes_back)
     mirror_end(&m);
 }
 
+/* The communicator of the runs that are not inside others. */
+static ls_comm *outer_comm(const mirror *m)
+{
+    return atomic_load(&m->s->crew->levels[0])->comm[0];
+}
+
+static ls_value *meet_twice(ls_context *c, ls_value *args, void *user)
+{
+    (void)args;
+    (void)user;
+    (void)ls_all_reduce(c, LS_SUM, ls_constant_f32(c, 1));
+    return ls_value_of(c, ls_all_reduce(c, LS_SUM, ls_constant_f32(c, 2)));
+}
+
+/* One replica fails (kind 0 to 2), or makes fewer calls than the others (3 to 5). */
+static ls_value *go_wrong(ls_context *c, ls_value *args, void *user)
+{
+    const int kind = *(const int *)user;
+    const bool odd = ls_replica_id(c) == kind % 3;
+
+    if (kind < 3 && odd) {
+        (void)ls_context_fail(c, LS_DATA_LOSS, "replica %d fails", ls_replica_id(c));
+    }
+    return odd ? NULL : meet_twice(c, args, NULL);
+}
+
+LST_TEST(a_run_that_went_well_leaves_its_group_whole_and_no_run_disturbs_the_next)
+{
+    mirror m = mirror_of(3, false);
+    ls_value *out = NULL;
+    ls_error e = LS_ERROR_INIT;
+
+    for (int kind = 0; kind < 9; kind++) {
+        for (int i = 0; i < 3; i++) {
+            LST_OK(ls_strategy_run(m.s, meet_twice, NULL, NULL, &out, &e));
+            LST_CHECK(number_at(out, 2) == 6);
+            LST_CHECK(!lsi_comm_broken(outer_comm(&m)));
+            ls_value_release(out);
+        }
+        if (kind >= 6) { // an abort between runs is forgotten
+            ls_strategy_abort(m.s);
+            LST_CHECK(lsi_comm_broken(outer_comm(&m)));
+        } else {
+            LST_FAILS(ls_strategy_run(m.s, go_wrong, NULL, &kind, NULL, &e),
+                      kind < 3 ? LS_DATA_LOSS : LS_FAILED_PRECONDITION, e,
+                      kind < 3 ? "fails" : "has ended while others wait");
+            LST_CHECK(e.rank == kind % 3);
+        }
+    }
+    mirror_end(&m);
+}
+
 static ls_value *first_alone(ls_context *c, ls_value *args, void *user)
 {
     (void)args;
@@ -513,6 +565,7 @@ LST_MAIN(
     LST_CASE(every_replica_runs_once_with_its_own_id),
     LST_CASE(a_sequential_run_takes_replicas_in_turn_from_meeting_to_meeting),
     LST_CASE(a_failing_replica_releases_the_others_and_its_error_comes_back),
+    LST_CASE(a_run_that_went_well_leaves_its_group_whole_and_no_run_disturbs_the_next),
     LST_CASE(a_replica_that_ends_while_others_wait_is_an_error),
     LST_CASE(replicas_that_make_different_calls_get_both_sites),
     LST_CASE(a_failing_merge_function_fails_the_run),

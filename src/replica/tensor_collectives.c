@@ -405,8 +405,11 @@ static ls_tensor *sum_sparse(ls_context *c, ls_reduce op, ls_tensor *t)
         indices = values == NULL ? NULL : join_parts(c, &p, INDICES);
     }
     lsi_gathering_close(&p);
-    if (op == LS_MEAN && values != NULL) {
-        values = (ls_div)(c, values, lsi_scalar(c, (ls_dtype)values->dtype, p.n));
+    if (op == LS_MEAN && values != NULL && !lsi_dtype_is_float((ls_dtype)t->dtype)) {
+        values = (ls_div)(c, values, lsi_scalar(c, (ls_dtype)t->dtype, p.n));
+    } else if (op == LS_MEAN && values != NULL) {
+        lsi_reduction_divide((ls_dtype)values->dtype, p.n, values->data,
+                             (size_t)values->count);
     }
     if (values != NULL && indices != NULL && !lsi_failed(c)) {
         const ls_shape shape = ls_tensor_shape(t);
@@ -431,7 +434,7 @@ ls_tensor *(ls_all_reduce)(ls_context *c, ls_reduce op, ls_tensor *t)
     if (t->values != NULL) {
         return sum_sparse(c, op, t);
     }
-    // Integers: the sum, divided as ls_div() divides.
+    // Integers: the sum, divided as ls_div() divides, which gives a floating dtype.
     if (op == LS_MEAN && !lsi_dtype_is_float((ls_dtype)t->dtype)) {
         ls_tensor *sum = (ls_all_reduce)(c, LS_SUM, t);
 

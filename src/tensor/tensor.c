@@ -78,7 +78,7 @@ bool lsi_tensor_init(ls_tensor *t, ls_device *dev, ls_dtype dtype, const ls_shap
     if (!lsi_shape_bytes(shape, dtype, &count, &bytes)) {
         return false;
     }
-    if (bytes <= LSI_INLINE_BYTES) {
+    if (bytes <= dev->inline_bytes) {
         t->data = t->small;
     } else {
         t->buffer = lsi_buffer_new(dev, bytes);
@@ -89,6 +89,13 @@ bool lsi_tensor_init(ls_tensor *t, ls_device *dev, ls_dtype dtype, const ls_shap
     }
     set_shape(t, dtype, shape, count);
     return true;
+}
+
+bool lsi_tensor_locate(const ls_tensor *t, lsi_memory_location *out)
+{
+    // The device of a view may be another one than that of its memory.
+    return t->buffer != NULL && t->buffer->pooled && t->dtype != LS_STRING &&
+           lsi_device_locate(t->buffer->device, t->data, ls_tensor_bytes(t), out);
 }
 
 void lsi_tensor_clear(ls_tensor *t)

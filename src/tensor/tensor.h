@@ -5,8 +5,6 @@
 #include "device/device.h"
 #include "lockstep/tensor.h"
 
-enum { LSI_INLINE_BYTES = 64 }; /* smaller tensors hold their elements in the struct */
-
 /* Refcounted memory that tensors, views and variables share. */
 typedef struct lsi_buffer {
     atomic_int refs;
@@ -94,6 +92,12 @@ static inline int64_t lsi_index_at(const ls_tensor *indices, int64_t i)
 
 /* Element i of a tensor of numbers or bools, as a double; NaN for strings. */
 double lsi_element(const ls_tensor *t, int64_t i);
+
+/*
+ * Where other processes find the elements; false: nowhere, they are memory of this process
+ * (wrapped, or of a device without segments), or strings, or the tensor is sparse.
+ */
+bool lsi_tensor_locate(const ls_tensor *t, lsi_memory_location *out);
 
 lsi_buffer *lsi_buffer_new(ls_device *dev, size_t bytes);
 lsi_buffer *lsi_buffer_retain(lsi_buffer *buf);

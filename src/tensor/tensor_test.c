@@ -1,5 +1,6 @@
 /* Tensors: creation, views, wrapping, strings, slices, printing. */
 #include "ls_test.h"
+#include "segment.h"
 #include "tensor/tensor.h"
 
 static ls_tensor *make(ls_dtype dtype, ls_shape shape, const void *data)
@@ -285,7 +286,104 @@ LST_TEST(creating_survives_every_failing_allocation)
     lst_every_allocation(create);
 }
 
-LST_MAIN(LST_CASE(floats_print_as_numpy_prints_them),
+LST_TEST(a_small_tensor_lies_in_its_struct_on_a_usual_device)
+{
+    const float numbers[16] = {0};
+    ls_tensor *scalar = make(LS_F32, LS_SCALAR, numbers);
+    ls_tensor *full = make(LS_F32, LS_SHAPE(16), numbers);
+    ls_tensor *more = make(LS_F32, LS_SHAPE(17), NULL);
+    lsi_memory_location at;
+
+    LST_CHECK(scalar->buffer == NULL && scalar->data == (void *)scalar->small);
+    LST_CHECK(full->buffer == NULL && full->data == (void *)full->small);
+    LST_CHECK(more->buffer != NULL);
+    LST_CHECK(!lsi_tensor_locate(scalar, &at) && !lsi_tensor_locate(more, &at));
+    ls_tensor_release(scalar);
+    ls_tensor_release(full);
+    ls_tensor_release(more);
+}
+
+#if LST_HAS_SEGMENTS
+/* True if a neighbour reads these elements there. */
+static bool is_seen(const lst_segment *s, const ls_tensor *t, const void *expected)
+{
+    lsi_memory_location at;
+
+    return lsi_tensor_locate(t, &at) && at.segment == LST_SEGMENT_ID &&
+           memcmp(lst_segment_seen(s, at.offset), expected, ls_tensor_bytes(t)) == 0;
+}
+
+LST_TEST(every_element_lies_in_the_memory_of_a_device_that_neighbours_map)
+{
+    const float numbers[6] = {1, 2, 3, 4, 5, 6};
+    const int64_t rows[1] = {1};
+    const ls_string word = {"word", 4};
+    const ls_shape pair = LS_SHAPE(2);
+    lst_segment *s = lst_segment_create(true);
+    ls_runtime *rt = lst_segment_runtime(s, 1);
+    ls_device *dev = ls_runtime_device(rt, 0);
+    ls_tensor *scalar = NULL, *six = NULL, *part, *index = NULL, *sparse = NULL,
+              *text = NULL, *wrapped = NULL, *none = NULL;
+    ls_error err = LS_ERROR_INIT;
+    lsi_memory_location at;
+
+    LST_OK(ls_tensor_create(dev, LS_F32, LS_SCALAR, &numbers[4], &scalar, &err));
+    LST_OK(ls_tensor_create(dev, LS_F32, LS_SHAPE(1, 6), numbers, &six, &err));
+    LST_CHECK(is_seen(s, scalar, &numbers[4]) && is_seen(s, six, numbers));
+    part = lsi_tensor_view(six, LS_F32, &pair, 3 * sizeof(float));
+    LST_CHECK(is_seen(s, part, &numbers[3]));
+    // What has no elements of its own there, or pointers.
+    LST_OK(ls_tensor_create(dev, LS_I64, LS_SHAPE(1), rows, &index, &err));
+    LST_OK(ls_tensor_create_slices(six, index, LS_SHAPE(3, 6), &sparse, &err));
+    LST_OK(ls_tensor_create(dev, LS_STRING, LS_SCALAR, &word, &text, &err));
+    LST_OK(ls_tensor_wrap(dev, LS_F32, LS_SHAPE(6), numbers, NULL, NULL, &wrapped, &err));
+    LST_OK(ls_tensor_create(dev, LS_F32, LS_SHAPE(0), NULL, &none, &err));
+    LST_CHECK(!lsi_tensor_locate(sparse, &at) && !lsi_tensor_locate(text, &at));
+    LST_CHECK(!lsi_tensor_locate(wrapped, &at) && !lsi_tensor_locate(none, &at));
+    lst_segment_fail_at(s, 1);
+    LST_FAILS(ls_tensor_create(dev, LS_F64, LS_SHAPE(1000), NULL, &none, &err),
+              LS_RESOURCE_EXHAUSTED, err, "8000");
+    ls_runtime_release(rt);
+    ls_tensor_release(part);
+    ls_tensor_release(six);
+    ls_tensor_release(index);
+    ls_tensor_release(sparse);
+    ls_tensor_release(text);
+    ls_tensor_release(wrapped);
+    ls_tensor_release(none);
+    LST_CHECK(lst_segment_in_use(s) > 0);
+    ls_tensor_release(scalar); // the last: the device ends here
+    LST_CHECK(lst_segment_in_use(s) == 0 && lst_segment_devices(s) == 0);
+    lst_segment_release(s);
+}
+
+LST_TEST(a_segment_that_need_not_hold_small_tensors_holds_the_others)
+{
+    lst_segment *s = lst_segment_create(false);
+    ls_runtime *rt = lst_segment_runtime(s, 1);
+    ls_device *dev = ls_runtime_device(rt, 0);
+    ls_tensor *scalar = NULL, *large = NULL;
+    ls_error err = LS_ERROR_INIT;
+    lsi_memory_location at;
+
+    LST_OK(ls_tensor_create(dev, LS_F32, LS_SCALAR, NULL, &scalar, &err));
+    LST_OK(ls_tensor_create(dev, LS_F32, LS_SHAPE(17), NULL, &large, &err));
+    LST_CHECK(scalar->buffer == NULL && !lsi_tensor_locate(scalar, &at));
+    LST_CHECK(lsi_tensor_locate(large, &at));
+    ls_tensor_release(scalar);
+    ls_tensor_release(large);
+    ls_runtime_release(rt);
+    lst_segment_release(s);
+}
+#define SEGMENT_CASES                                                                    \
+    LST_CASE(every_element_lies_in_the_memory_of_a_device_that_neighbours_map),          \
+        LST_CASE(a_segment_that_need_not_hold_small_tensors_holds_the_others),
+#else
+#define SEGMENT_CASES
+#endif
+
+LST_MAIN(SEGMENT_CASES LST_CASE(a_small_tensor_lies_in_its_struct_on_a_usual_device),
+         LST_CASE(floats_print_as_numpy_prints_them),
          LST_CASE(other_dtypes_print_as_numpy_prints_them),
          LST_CASE(what_has_several_lines_begins_on_its_own),
          LST_CASE(a_sparse_tensor_prints_its_tensors),

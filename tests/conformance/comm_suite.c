@@ -16,14 +16,12 @@ static void run_rank(void *arg)
     m->fn(&m->rank);
 }
 
-void lst_run_ranks(const lst_comm_factory *f, int size, int64_t timeout_ms,
-                   lst_rank_fn fn, void *arg)
+void lst_run_group(const lst_comm_factory *f, ls_comm *const *comms, int size,
+                   lst_rank_fn fn, void *arg, bool *released)
 {
     struct member members[LST_MOST_RANKS];
-    ls_comm *comms[LST_MOST_RANKS] = {NULL};
     ls_error err = LS_ERROR_INIT;
 
-    LST_OK(f->make(size, timeout_ms, comms, &err));
     for (int r = 0; r < size; r++) {
         LST_CHECK(ls_comm_rank(comms[r]) == r && ls_comm_size(comms[r]) == size);
         LST_CHECK(strcmp(ls_comm_backend(comms[r]), f->name) == 0);
@@ -38,8 +36,22 @@ void lst_run_ranks(const lst_comm_factory *f, int size, int64_t timeout_ms,
     for (int r = 0; r < size; r++) {
         lsi_thread_join(&members[r].thread);
     }
+    for (int r = 0; r < size && released != NULL; r++) {
+        released[r] = members[r].rank.released;
+    }
+}
+
+void lst_run_ranks(const lst_comm_factory *f, int size, int64_t timeout_ms,
+                   lst_rank_fn fn, void *arg)
+{
+    ls_comm *comms[LST_MOST_RANKS] = {NULL};
+    bool released[LST_MOST_RANKS] = {false};
+    ls_error err = LS_ERROR_INIT;
+
+    LST_OK(f->make(size, timeout_ms, comms, &err));
+    lst_run_group(f, comms, size, fn, arg, released);
     for (int r = 0; r < size; r++) {
-        if (!members[r].rank.released) {
+        if (!released[r]) {
             ls_comm_release(comms[r]);
         }
     }

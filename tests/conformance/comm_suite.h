@@ -28,6 +28,10 @@ typedef struct lst_rank {
 
 typedef void (*lst_rank_fn)(lst_rank *me);
 
+/* Runs `fn` on a group, one thread per rank; true for each that has released its handle. */
+void lst_run_group(const lst_comm_factory *f, ls_comm *const *comms, int size,
+                   lst_rank_fn fn, void *arg, bool *released);
+
 /* Runs `fn` on a new group, one thread per rank, and releases the group. */
 void lst_run_ranks(const lst_comm_factory *f, int size, int64_t timeout_ms,
                    lst_rank_fn fn, void *arg);
@@ -42,6 +46,7 @@ void lst_comm_nonblocking(const lst_comm_factory *f);
 void lst_comm_faults(const lst_comm_factory *f);
 void lst_comm_declining(const lst_comm_factory *f);
 void lst_comm_ids(const lst_comm_factory *f);
+void lst_comm_generations(const lst_comm_factory *f);
 
 /* Late ranks are named in the log, once. Takes two seconds; needs at least two ranks. */
 void lst_comm_lateness(const lst_comm_factory *f);

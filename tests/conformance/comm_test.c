@@ -88,6 +88,13 @@ LST_TEST(sums_over_ids_have_the_bits_of_one_tree)
     lst_comm_ids(&local);
 }
 
+LST_TEST(a_group_is_whole_in_every_generation)
+{
+    lst_comm_generations(&self);
+    lst_comm_generations(&local);
+    lst_comm_generations(&sleepy);
+}
+
 LST_TEST(threads_name_who_is_late_once)
 {
     lst_comm_lateness(&local);
@@ -209,5 +216,6 @@ LST_MAIN(LST_CASE(self_reduces_as_the_reference), LST_CASE(self_moves_what_it_is
          LST_CASE(threads_fail_together_and_say_why),
          LST_CASE(ranks_that_decline_fail_all_and_break_nothing),
          LST_CASE(sums_over_ids_have_the_bits_of_one_tree),
+         LST_CASE(a_group_is_whole_in_every_generation),
          LST_CASE(threads_name_who_is_late_once), LST_CASE(threads_that_sleep_are_woken),
          LST_CASE(any_allocation_may_fail))

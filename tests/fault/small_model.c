@@ -30,20 +30,28 @@ static ls_status make_variable(small_model *m, int i, ls_shape shape, uint64_t *
 
 ls_status small_model_create(small_model *m, int threads, ls_error *err)
 {
-    static const int32_t labels[SMALL_ROWS] = {0, 1, 2, 3, 4, 0, 1, 2};
-    const ls_shape shapes[4] = {LS_SHAPE(SMALL_IN, SMALL_HIDDEN), LS_SHAPE(SMALL_HIDDEN),
-                                LS_SHAPE(SMALL_HIDDEN, SMALL_CLASSES),
-                                LS_SHAPE(SMALL_CLASSES)};
     ls_runtime_options opts = LS_RUNTIME_OPTIONS_INIT;
-    uint64_t random = 3;
+    ls_runtime *rt = NULL;
     ls_status st;
 
     memset(m, 0, sizeof *m);
     opts.threads = threads;
-    st = ls_runtime_create(&opts, &m->runtime, err);
-    if (st == LS_OK) {
-        st = ls_context_open(ls_runtime_device(m->runtime, 0), NULL, &m->c, err);
-    }
+    st = ls_runtime_create(&opts, &rt, err);
+    return st == LS_OK ? small_model_create_in(m, rt, err) : st;
+}
+
+ls_status small_model_create_in(small_model *m, ls_runtime *rt, ls_error *err)
+{
+    static const int32_t labels[SMALL_ROWS] = {0, 1, 2, 3, 4, 0, 1, 2};
+    const ls_shape shapes[4] = {LS_SHAPE(SMALL_IN, SMALL_HIDDEN), LS_SHAPE(SMALL_HIDDEN),
+                                LS_SHAPE(SMALL_HIDDEN, SMALL_CLASSES),
+                                LS_SHAPE(SMALL_CLASSES)};
+    uint64_t random = 3;
+    ls_status st;
+
+    memset(m, 0, sizeof *m);
+    m->runtime = rt;
+    st = ls_context_open(ls_runtime_device(rt, 0), NULL, &m->c, err);
     for (int i = 0; i < 4 && st == LS_OK; i++) {
         st = make_variable(m, i, shapes[i], &random, err);
     }

@@ -13,8 +13,12 @@ typedef struct small_model {
     ls_tensor *x, *y;
 } small_model;
 
-/* What was made is released by small_model_release(), also after a failure. */
+/*
+ * What was made is released by small_model_release(), also after a failure. The second is
+ * for a runtime that the caller made, which the model takes over, also on failure.
+ */
 ls_status small_model_create(small_model *m, int threads, ls_error *err);
+ls_status small_model_create_in(small_model *m, ls_runtime *rt, ls_error *err);
 void small_model_release(small_model *m);
 
 /* One training step; *loss is the loss before the update. */

@@ -106,7 +106,8 @@ static json_t *answer_job(const json_t *job, const char *folder)
 {
     json_t *line = json_object_get(job, "line");
     json_t *todo = json_object_get(job, "positions"), *answers = json_array();
-    const oracle_case k = {folder, json_string_value(json_object_get(line, "id")), line};
+    const oracle_case k = {folder, json_string_value(json_object_get(line, "id")), line,
+                           NULL};
     char missing[8] = "";
     const input_run r = {&k, json_object_get(line, "case"),
                          json_string_value(json_object_get(job, "files")), missing,

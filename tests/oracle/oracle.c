@@ -1,5 +1,5 @@
 /*
- * oracle [--only ID]... [--every N] [--verbose] [--other-process] FILE.jsonl...
+ * oracle [--only ID]... [--every N] [--verbose] [--workers] [--other-process] FILE.jsonl...
  *
  * The oracle test: runs each line of each file against the library and compares the
  * result with the answer on the line, which TensorFlow gave. The suite is chosen by the
@@ -8,6 +8,8 @@
  *     --only ID         runs the line of that id alone; may be given more than once
  *     --every N         runs every N-th line of a file, to save time
  *     --verbose         also names the lines that passed
+ *     --workers         also runs the lines of several workers, whose collective calls do
+ *                       not cross workers yet
  *     --other-process   does not use the answers: saves the position of each line's
  *                       pipeline after every step, continues from it in another process
  *                       (oracle --restore-from FOLDER) and compares the results
@@ -32,11 +34,12 @@ static const struct suite SUITES[] = {
 
 /* The options of the command line, and the results. */
 struct tally {
-    bool verbose, other_process;
+    bool verbose, workers, other_process;
     size_t every;     /* run every N-th line of a file */
     char **arguments; /* of the command line: NULL at its end */
     bool some;        /* the ids that follow an --only */
     size_t count[3];  /* by verdict */
+    size_t shared[3]; /* of those, lines that several workers ran */
 };
 
 static bool is_wanted(const struct tally *t, const char *id)
@@ -78,13 +81,15 @@ static void run_line(oracle_suite suite, const char *folder, const char *text,
         (void)fprintf(stderr, "line %zu is no case: %s\n", number, error.text);
         t->count[v]++;
     } else if (is_wanted(t, id)) {
-        const oracle_case k = {folder, id, line};
+        int workers = 1;
+        const oracle_case k = {folder, id, line, t->workers ? &workers : NULL};
 
         v = suite(&k, note, sizeof note);
         if (note[0] != '\0' || t->verbose) {
             printf("%s %s: %s\n", words[v], id, note);
         }
         t->count[v]++;
+        t->shared[v] += workers > 1 ? 1 : 0;
     }
     json_decref(line);
 }
@@ -153,6 +158,10 @@ static void print_tally(const struct tally *t)
         printf(", %zu skipped", t->count[ORACLE_SKIPPED]);
     }
     printf("\n");
+    if (t->shared[ORACLE_PASSED] + t->shared[ORACLE_FAILED] > 0) {
+        printf("of these, by several workers: %zu passed, %zu failed\n",
+               t->shared[ORACLE_PASSED], t->shared[ORACLE_FAILED]);
+    }
 }
 
 /* Reads the options. Returns the number of files; -1: an unknown option. */
@@ -163,6 +172,8 @@ static int read_options(int argc, char **argv, char **files, struct tally *t)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--verbose") == 0) {
             t->verbose = true;
+        } else if (strcmp(argv[i], "--workers") == 0) {
+            t->workers = true;
         } else if (strcmp(argv[i], "--other-process") == 0) {
             t->other_process = true;
         } else if (strcmp(argv[i], "--every") == 0 && i + 1 < argc) {

@@ -483,23 +483,22 @@ bool machine_eval_all(const scene *s, json_t *array, size_t from, items *out)
 
 /* ---- a case ---- */
 
-bool machine_open(machine *m, json_t *strategy, bool keras3, ls_error *err)
+bool machine_open(machine *m, ls_strategy *strategy, ls_device *device, int worker,
+                  bool keras3, ls_error *err)
 {
-    ls_strategy *made = NULL;
     bool ok;
 
-    *m = (machine){.keras3 = keras3};
+    *m = (machine){.device = device, .worker = worker, .keras3 = keras3};
     if (pthread_mutex_init(&m->lock, NULL) != 0) {
         (void)snprintf(err->message, sizeof err->message, "no lock can be made");
         return false;
     }
-    ok = ls_context_open(NULL, NULL, &m->c, err) == LS_OK &&
-         (m->top = make_frame(m, NULL)) != NULL &&
-         machine_make_strategy(strategy, 0, &made, err) == LS_OK;
+    ok = ls_context_open(device, NULL, &m->c, err) == LS_OK &&
+         (m->top = make_frame(m, NULL)) != NULL;
     if (ok) {
         const scene s = {m, m->c, m->top, false};
         ls_value *def = machine_of_strategy(&s, ls_default_strategy());
-        ls_value *own = machine_of_strategy(&s, made);
+        ls_value *own = machine_of_strategy(&s, strategy);
 
         ok = def != NULL && own != NULL && machine_bind(&s, "DEF", def) &&
              machine_bind(&s, "S", own);
@@ -507,11 +506,23 @@ bool machine_open(machine *m, json_t *strategy, bool keras3, ls_error *err)
             err->code = LS_INTERNAL;
         }
     }
-    ls_strategy_release(made);
     if (!ok) {
         (void)machine_close(m);
     }
     return ok;
+}
+
+json_t *machine_answer(machine *m, json_t *step)
+{
+    const scene s = {m, m->c, m->top, false};
+    const char *op = json_string_value(json_array_get(step, 0));
+    ls_error err = LS_ERROR_INIT;
+    const ls_value *v = machine_eval(&s, step);
+
+    if (ls_context_finish(m->c, &err) != LS_OK) {
+        return machine_encode_error(&err);
+    }
+    return op != NULL && strcmp(op, "let") == 0 ? json_null() : machine_encode(m, v);
 }
 
 /* Exits the scopes as a Python program ends its `with` blocks: innermost first. */

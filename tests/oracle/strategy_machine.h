@@ -81,6 +81,8 @@ typedef struct machine {
     list entered;     /* thing: scopes that were entered and not left */
     frame *top;
     ls_context *c;
+    ls_device *device; /* of the program's threads; NULL: the default runtime's first */
+    int worker;
     bool keras3; /* the answers are TensorFlow's: spec/strategy.md §11 item 10 */
 } machine;
 
@@ -92,8 +94,12 @@ typedef struct scene {
     bool replica; /* inside a function that a strategy runs on its replicas */
 } scene;
 
-/* Begins a case: binds S and DEF. Frees what it made if it fails. */
-bool machine_open(machine *m, json_t *strategy, bool keras3, ls_error *err);
+/*
+ * Begins a case: binds S and DEF. Frees what it made if it fails. `device` and `worker`
+ * are as in the machine; `strategy` is retained.
+ */
+bool machine_open(machine *m, ls_strategy *strategy, ls_device *device, int worker,
+                  bool keras3, ls_error *err);
 
 /*
  * Exits the scopes that the case left open and frees everything. False: one stays open.
@@ -101,6 +107,9 @@ bool machine_open(machine *m, json_t *strategy, bool keras3, ls_error *err);
 bool machine_close(machine *m);
 
 ls_value *machine_eval(const scene *s, json_t *e);
+
+/* The result of a step of the case in the form of the line. */
+json_t *machine_answer(machine *m, json_t *step);
 
 /* Evaluated arguments of an operator. */
 enum { MACHINE_MAX_ITEMS = 64 };

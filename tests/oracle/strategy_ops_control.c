@@ -102,10 +102,12 @@ static ls_value *op_by_id(const scene *s, json_t *e)
                         : machine_eval(s, mine);
 }
 
-/* One process is worker 0. */
 static ls_value *op_by_worker(const scene *s, json_t *e)
 {
-    return machine_eval(s, json_array_get(e, 1));
+    json_t *mine = json_array_get(e, (size_t)s->m->worker + 1);
+
+    return mine == NULL ? machine_wrong(s, "no expression for worker %d", s->m->worker)
+                        : machine_eval(s, mine);
 }
 
 static ls_value *op_fail_as_told(const scene *s, json_t *e)
@@ -147,7 +149,7 @@ static void *eval_on_thread(void *arg)
     frame own = {v->outer, NULL}; // a `let` in this thread binds a name for it alone
     scene s = {v->m, NULL, &own, false};
 
-    v->status = ls_context_open(NULL, NULL, &s.c, &v->err);
+    v->status = ls_context_open(v->m->device, NULL, &s.c, &v->err);
     if (v->status == LS_OK) {
         v->value = machine_eval(&s, v->e);
         v->status = ls_context_finish(s.c, &v->err);

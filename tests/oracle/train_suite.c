@@ -1,4 +1,8 @@
-/* The suite `train`: small models trained to the same numbers as TensorFlow. */
+/*
+ * The suite `train`: small models trained to the same numbers as TensorFlow. A line of
+ * several workers is run by as many threads of this process.
+ */
+#include "ls_workers.h"
 #include "oracle.h"
 #include "train_model.h"
 #include "train_optimizer.h"
@@ -9,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_REPLICAS = 16 };
+enum { MOST_REPLICAS = 16, MS_A_CALL = 60000 };
 
 /* The sums of one replica; read between runs. */
 struct part {
@@ -17,7 +21,9 @@ struct part {
     bool bad; /* the note says why */
 };
 
+/* The run of a line, or a worker's part of it. */
 struct run {
+    const oracle_case *k;
     const json_t *case_, *expect;
     double rtol;
     double
@@ -26,8 +32,12 @@ struct run {
     train_model model;
     ls_runtime *rt;
     ls_strategy *strategy;
-    int replicas;
-    struct part parts[MOST_REPLICAS];
+    int replicas;     /* in the sync group */
+    int first, local; /* those of this worker: first .. first + local - 1 */
+    struct part
+        parts[MOST_REPLICAS]; /* by the id in the sync group; zero: another worker's */
+    double *losses;           /* one per step, of this worker's replicas */
+    size_t steps;
     ls_optimizer *optimizer;
     size_t number;      /* of the step */
     int64_t from, rows; /* of the step, in all replicas */
@@ -249,8 +259,8 @@ static ls_value *replica_step(ls_context *c, ls_value *args, void *user)
     return NULL;
 }
 
-/* One step on all replicas; false: r->note says what went wrong. */
-static bool train_step(struct run *r, double *loss)
+/* One step on the worker's replicas; false: r->note says what went wrong. */
+static bool train_step(struct run *r)
 {
     ls_error err = LS_ERROR_INIT;
 
@@ -258,9 +268,8 @@ static bool train_step(struct run *r, double *loss)
         return fail_run(r, "step %zu, replica %d: %s (%s:%d)", r->number, err.rank,
                         err.message, err.file, err.line);
     }
-    *loss = 0;
-    for (int i = 0; i < r->replicas; i++) {
-        *loss += r->parts[i].loss;
+    for (int i = r->first; i < r->first + r->local; i++) {
+        r->losses[r->number] += r->parts[i].loss;
         if (r->parts[i].bad) {
             return false;
         }
@@ -348,16 +357,13 @@ static bool check_output(struct run *r)
 static bool train_steps(struct run *r)
 {
     const json_t *splits = json_object_get(r->case_, "splits");
-    const json_t *losses = json_object_get(r->expect, "losses");
     const int64_t all = (int64_t)number_or(r->case_, "rows", 0);
-    const size_t steps = json_array_size(splits);
-    double *got = calloc(2 * steps + 1, sizeof *got), *want = got + steps;
-    bool ok = got != NULL && json_array_size(losses) >= steps && steps > 0;
+    bool ok;
 
-    if (!ok) {
-        (void)fail_run(r, "the line has no steps");
-    }
-    for (size_t s = 0; s < steps && ok; s++) {
+    r->steps = json_array_size(splits);
+    r->losses = calloc(r->steps + 1, sizeof *r->losses);
+    ok = (r->losses != NULL && r->steps > 0) || fail_run(r, "the line has no steps");
+    for (size_t s = 0; s < r->steps && ok; s++) {
         const json_t *split = json_array_get(splits, s);
 
         r->number = s;
@@ -366,12 +372,25 @@ static bool train_steps(struct run *r)
             r->split[i] = json_integer_value(json_array_get(split, (size_t)i));
             r->rows += r->split[i];
         }
-        want[s] = json_number_value(json_array_get(losses, s));
-        ok = train_step(r, &got[s]);
+        ok = train_step(r);
         r->from = r->from + r->rows >= all ? 0 : r->from + r->rows;
     }
-    ok = ok && all_near(r, "losses", got, want, steps);
-    free(got);
+    return ok;
+}
+
+/* The losses of all replicas against those of the line. */
+static bool check_losses(struct run *r)
+{
+    const json_t *losses = json_object_get(r->expect, "losses");
+    double *want = calloc(r->steps + 1, sizeof *want);
+    bool ok = want != NULL && json_array_size(losses) >= r->steps;
+
+    for (size_t s = 0; s < r->steps && ok; s++) {
+        want[s] = json_number_value(json_array_get(losses, s));
+    }
+    ok = ok ? all_near(r, "losses", r->losses, want, r->steps)
+            : fail_run(r, "the line has fewer losses than steps");
+    free(want);
     return ok;
 }
 
@@ -407,7 +426,8 @@ static bool make_strategy(struct run *r)
            fail_run(r, "%s", err.message);
 }
 
-static bool prepare_run(struct run *r, const oracle_case *k)
+/* Reads the data and makes the model in the scope of the strategy. */
+static bool prepare_run(struct run *r)
 {
     const char *name = text_of(r->case_, "data");
     ls_error err = LS_ERROR_INIT;
@@ -417,12 +437,9 @@ static bool prepare_run(struct run *r, const oracle_case *k)
     if (name[0] == '\0' || strchr(name, '/') != NULL) {
         return fail_run(r, "the data file \"%s\" does not stand beside the line's", name);
     }
-    (void)snprintf(path, sizeof path, "%s/%s", k->folder, name);
+    (void)snprintf(path, sizeof path, "%s/%s", r->k->folder, name);
     r->data = safetensors_open(path, r->note, r->size);
     if (r->data == NULL) {
-        return false;
-    }
-    if (!make_strategy(r)) {
         return false;
     }
     if (ls_scope_enter(r->strategy, &err) != LS_OK) {
@@ -436,8 +453,93 @@ static bool prepare_run(struct run *r, const oracle_case *k)
     return ok;
 }
 
+/* Releases all but the losses and the parts. */
+static void close_run(struct run *r)
+{
+    ls_optimizer_release(r->optimizer);
+    train_model_release(&r->model);
+    ls_strategy_release(r->strategy);
+    ls_runtime_release(r->rt);
+    safetensors_close(r->data);
+}
+
+/* ---- several workers ---- */
+
+/* A worker's part of the run; its losses and parts are read when all have ended. */
+struct share {
+    struct run r;
+    char note[800];
+};
+
+static ls_status run_worker(const lst_worker *w, void *arg, ls_error *err)
+{
+    struct share *mine = (struct share *)arg + w->index;
+    struct run *r = &mine->r;
+    bool ok;
+
+    r->note = mine->note;
+    r->size = sizeof mine->note;
+    r->first = w->index * w->replicas;
+    r->local = w->replicas;
+    r->strategy = ls_strategy_retain(w->strategy);
+    ok = prepare_run(r) && train_steps(r) && check_final(r) && check_output(r);
+    close_run(r);
+    if (ok) {
+        return LS_OK;
+    }
+    (void)snprintf(err->message, sizeof err->message, "worker %d: %.300s", w->index,
+                   mine->note);
+    return LS_INTERNAL;
+}
+
+/* Adds what the workers counted to the whole run. */
+static void add_shares(struct run *r, const struct share *shares, int workers)
+{
+    for (int w = 0; w < workers; w++) {
+        const struct run *part = &shares[w].r;
+
+        for (size_t s = 0; s < r->steps; s++) {
+            r->losses[s] += part->losses[s];
+        }
+        for (int i = part->first; i < part->first + part->local; i++) {
+            r->parts[i] = part->parts[i];
+        }
+    }
+}
+
+static bool run_workers(struct run *r, int workers)
+{
+    const lst_workers how = {
+        .workers = workers, .replicas = r->replicas / workers, .timeout_ms = MS_A_CALL};
+    struct share *shares = calloc((size_t)workers, sizeof *shares);
+    ls_error err = LS_ERROR_INIT;
+    bool ok = shares != NULL || fail_run(r, "out of memory");
+
+    for (int w = 0; w < workers && ok; w++) {
+        shares[w].r = *r;
+    }
+    ok = ok && (lst_workers_try(&how, run_worker, shares, NULL, &err) == LS_OK ||
+                fail_run(r, "%s", err.message));
+    if (ok) {
+        r->steps = shares[0].r.steps;
+        r->losses = calloc(r->steps + 1, sizeof *r->losses);
+        ok = r->losses != NULL || fail_run(r, "out of memory");
+    }
+    if (ok) {
+        add_shares(r, shares, workers);
+        ok = check_losses(r) && check_metrics(r);
+    }
+    for (int w = 0; w < workers && shares != NULL; w++) {
+        free(shares[w].r.losses);
+    }
+    free(shares);
+    return ok;
+}
+
+/* ---- a line ---- */
+
 /* Why the line cannot be run yet; NULL: it can. */
-static const char *missing_feature(const json_t *case_)
+static const char *missing_feature(const oracle_case *k, const json_t *case_)
 {
     const json_t *strategy = json_object_get(case_, "strategy");
     const char *kind = json_string_value(json_array_get(strategy, 0));
@@ -445,39 +547,43 @@ static const char *missing_feature(const json_t *case_)
     if (strcmp(text_of(case_, "loop"), "fit") == 0) {
         return "fit is not there yet";
     }
-    if (kind == NULL || strcmp(kind, "mirrored") != 0) {
-        return "several workers are not there yet";
+    if (k->workers == NULL && (kind == NULL || strcmp(kind, "mirrored") != 0)) {
+        return "collective calls do not cross workers yet";
     }
     return NULL;
 }
 
 oracle_verdict oracle_train(const oracle_case *k, char *note, size_t size)
 {
-    struct run r = {.case_ = json_object_get(k->line, "case"),
+    struct run r = {.k = k,
+                    .case_ = json_object_get(k->line, "case"),
                     .expect = json_object_get(k->line, "expect"),
                     .rtol = number_or(k->line, "rtol", 1e-6),
                     .note = note,
                     .size = size};
-    const char *why = missing_feature(r.case_);
+    const char *why = missing_feature(k, r.case_);
     const json_t *strategy = json_object_get(r.case_, "strategy");
+    const char *kind = json_string_value(json_array_get(strategy, 0));
     bool ok;
 
     if (why != NULL) {
         (void)snprintf(note, size, "%s", why);
         return ORACLE_SKIPPED;
     }
-    r.replicas = (int)json_integer_value(json_array_get(strategy, 1));
+    r.replicas = r.local = (int)json_integer_value(json_array_get(strategy, 1));
     if (r.replicas < 1 || r.replicas > MOST_REPLICAS) {
         (void)fail_run(&r, "%d replicas: from 1 to %d can be run", r.replicas,
                        MOST_REPLICAS);
         return ORACLE_FAILED;
     }
-    ok = prepare_run(&r, k) && train_steps(&r) && check_metrics(&r) && check_final(&r) &&
-         check_output(&r);
-    ls_optimizer_release(r.optimizer);
-    train_model_release(&r.model);
-    ls_strategy_release(r.strategy);
-    ls_runtime_release(r.rt);
-    safetensors_close(r.data);
+    if (kind != NULL && strcmp(kind, "multi_worker") == 0) { // of one replica each
+        *k->workers = r.replicas;
+        ok = run_workers(&r, r.replicas);
+    } else {
+        ok = make_strategy(&r) && prepare_run(&r) && train_steps(&r) &&
+             check_losses(&r) && check_metrics(&r) && check_final(&r) && check_output(&r);
+    }
+    close_run(&r);
+    free(r.losses);
     return ok ? ORACLE_PASSED : ORACLE_FAILED;
 }

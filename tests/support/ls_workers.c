@@ -1,6 +1,7 @@
 /* Several workers in one process: their threads, runtimes, communicator, strategies. */
 #include "ls_workers.h"
 
+#include "device/device.h"
 #include "os/thread.h"
 #include "strategy/multi_worker.h"
 
@@ -12,6 +13,7 @@ struct seat {
     lst_worker_fn fn;
     void *arg;
     lst_worker worker; /* `comm` is released when the worker ends */
+    ls_comm *kept;     /* another reference to it; NULL: the worker does not stay */
     ls_error err;
     atomic_int *order; /* how many workers have failed */
     int failed;        /* the number of this failure, from 1 on; 0: none */
@@ -23,6 +25,7 @@ static ls_status open_worker(struct seat *s, ls_error *err)
     ls_runtime_options machine = LS_RUNTIME_OPTIONS_INIT;
     ls_communication_options communication = LS_COMMUNICATION_OPTIONS_INIT;
     ls_strategy_options opts = LS_STRATEGY_OPTIONS_INIT;
+    const lsi_runtime_setup task = {.job = "worker", .task = s->worker.index};
     ls_status st;
 
     machine.threads = 1;
@@ -30,7 +33,7 @@ static ls_status open_worker(struct seat *s, ls_error *err)
         machine = *s->how->runtime;
     }
     machine.logical_cpus = s->worker.replicas;
-    st = ls_runtime_create(&machine, &s->worker.runtime, err);
+    st = lsi_runtime_create_with(&machine, &task, &s->worker.runtime, err);
     if (st != LS_OK) {
         return st;
     }
@@ -88,7 +91,7 @@ static const struct seat *first_failure(const struct seat *seats, int n)
     return first;
 }
 
-/* Starts all workers and joins them; returns those that were started. */
+/* Starts all workers and joins them. */
 static void start_and_join(struct seat *seats, int n)
 {
     bool started[LST_MOST_WORKERS] = {false};
@@ -105,6 +108,9 @@ static void start_and_join(struct seat *seats, int n)
         if (started[i]) {
             lsi_thread_join(&seats[i].thread);
         }
+    }
+    for (int i = 0; i < n; i++) {
+        ls_comm_release(seats[i].kept);
     }
 }
 
@@ -137,6 +143,7 @@ ls_status lst_workers_try(const lst_workers *how, lst_worker_fn fn, void *arg,
                                             .workers = how->workers,
                                             .replicas = how->replicas,
                                             .comm = comms[i]},
+                                 .kept = how->stay ? ls_comm_retain(comms[i]) : NULL,
                                  .err = LS_ERROR_INIT,
                                  .order = &order};
     }

@@ -8,7 +8,8 @@
  *     }
  *     lst_workers_run(2, 3, work, &model); // 2 workers of 3 replicas each
  *
- * Replica k of worker w has the id w * replicas + k in the sync group.
+ * Replica k of worker w has the id w * replicas + k in the sync group; its device is
+ * "/job:worker/replica:0/task:w/device:CPU:k".
  */
 #ifndef LS_WORKERS_H
 #define LS_WORKERS_H
@@ -44,6 +45,7 @@ typedef struct lst_workers {
     int64_t timeout_ms;                /* of a call between workers, and of collective
                                           calls in replicas; 0: two minutes */
     bool sequential;                   /* the replicas of a worker run in turn */
+    bool stay; /* a worker that has ended well stays in the group until all have ended */
 } lst_workers;
 
 /*

@@ -19,7 +19,12 @@ static ls_value *note_replica(ls_context *c, ls_value *args, void *user)
 static ls_status note_worker(const lst_worker *w, void *arg, ls_error *err)
 {
     struct seen *seen = arg;
+    char name[80];
 
+    (void)snprintf(name, sizeof name, "/job:worker/replica:0/task:%d/device:CPU:%d",
+                   w->index, w->replicas - 1);
+    LST_CHECK(strcmp(ls_device_name(ls_runtime_device(w->runtime, w->replicas - 1)),
+                     name) == 0);
     (void)atomic_fetch_or(&seen->workers, 1 << w->index);
     LST_CHECK(ls_comm_rank(w->comm) == w->index);
     LST_CHECK(ls_comm_size(w->comm) == w->workers);
