@@ -287,6 +287,74 @@ LST_TEST(after_the_end_no_worker_waits_for_others)
     in_same(ws[1].text.text, "[2 3] | [6 7] | end", LST_HERE);
 }
 
+static void release_the_strategy(in_worker *me)
+{
+    ls_strategy *copy = NULL;
+    ls_dist_dataset *dd = NULL;
+    ls_dist_iterator *it = NULL;
+    ls_error err = LS_ERROR_INIT;
+    ls_dataset *d = d38();
+
+    LST_OK(ls_strategy_copy(me->s, &copy, &err));
+    LST_OK(ls_strategy_distribute(copy, d, NULL, &dd, &err));
+    ls_strategy_release(copy);
+    ls_dataset_release(d);
+    LST_OK(ls_dist_iterate(dd, &it, &err));
+    ls_dist_dataset_release(dd);
+    in_drain(&me->text, it, me->replicas, IN_STEPS);
+    ls_dist_iterator_release(it);
+}
+
+LST_TEST(an_iterator_keeps_the_strategy_and_its_communicator)
+{
+    static in_worker ws[IN_WORKERS];
+
+    in_run(2, 1, release_the_strategy, NULL, ws);
+    in_same(ws[0].text.text, "[0 1] | [4 5] | end", LST_HERE);
+    in_same(ws[1].text.text, "[2 3] | [6 7] | end", LST_HERE);
+}
+
+/* Worker 1 takes more steps than worker 0; nobody waits. */
+static void take_uneven_steps(in_worker *me)
+{
+    ls_dist_dataset *dd = NULL;
+    ls_dist_iterator *it = NULL;
+    ls_error err = LS_ERROR_INIT;
+    ls_dataset *d = ls_dataset_repeat(d38(), -1);
+
+    LST_OK(ls_strategy_distribute(me->s, d, &me->opts, &dd, &err));
+    LST_OK(ls_dist_iterate(dd, &it, &err));
+    in_drain(&me->text, it, me->replicas, me->worker == 0 ? 1 : 3);
+    ls_dist_iterator_release(it);
+    ls_dist_dataset_release(dd);
+    ls_dataset_release(d);
+}
+
+static void take_older_steps(in_worker *me)
+{
+    ls_dist_iterator *it = NULL;
+    ls_error err = LS_ERROR_INIT;
+    ls_dataset *d = d36();
+
+    LST_OK(ls_strategy_make_dataset_iterator(me->s, d, &it, &err));
+    LST_OK(ls_dist_iterator_initialize(it, &err));
+    in_drain(&me->text, it, me->replicas, IN_STEPS);
+    ls_dist_iterator_release(it);
+    ls_dataset_release(d);
+}
+
+LST_TEST(steps_without_a_common_end_do_not_wait)
+{
+    static in_worker ws[IN_WORKERS];
+
+    in_run(2, 1, take_uneven_steps, NULL, ws); // datasets without an end
+    in_same(ws[0].text.text, "[0 1] | ...", LST_HERE);
+    in_same(ws[1].text.text, "[2 3] | [6 7] | [2 3] | ...", LST_HERE);
+    in_run(2, 1, take_older_steps, NULL, ws); // iterators of compat.v1
+    in_same(ws[0].text.text, "[0] | [2] | [4] | [6] | [8] | end", LST_HERE);
+    in_same(ws[1].text.text, "[1] | [3] | [5] | [7] | [] | end", LST_HERE);
+}
+
 static ls_dataset *some_dtype(const ls_input_context *ic, void *user)
 {
     (void)user;
@@ -544,6 +612,8 @@ LST_MAIN(LST_CASE(d34_d35_replica_r_of_worker_w_gets_piece_w_plus_w_times_r),
          LST_CASE(d44_every_row_is_somewhere_once),
          LST_CASE(a_failure_of_one_worker_fails_all_and_loses_nothing),
          LST_CASE(after_the_end_no_worker_waits_for_others),
+         LST_CASE(an_iterator_keeps_the_strategy_and_its_communicator),
+         LST_CASE(steps_without_a_common_end_do_not_wait),
          LST_CASE(workers_agree_on_what_they_distribute),
          LST_CASE(the_arguments_are_checked),
          LST_CASE(a_worker_that_distributes_alone_gets_the_names_of_missing_ones),
