@@ -53,20 +53,12 @@ static bool same_everywhere(const lsi_meeting *m)
     return true;
 }
 
-static bool all_zero(const ls_tensor *t)
-{
-    for (int64_t i = 0; i < t->count; i++) {
-        if (lsi_element(t, i) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* All replicas pass the same value: it is used without a reduction; a sum is an error. */
 static ls_tensor *use_same(ls_context *c, const ls_variable *v, ls_assign_op op,
                            ls_tensor *t, bool mirrored)
 {
+    ls_error e = LS_ERROR_INIT;
+
     if (v->aggregation != LS_AGGREGATE_SUM || t == NULL) {
         return t;
     }
@@ -75,13 +67,15 @@ static ls_tensor *use_same(ls_context *c, const ls_variable *v, ls_assign_op op,
             c, LS_INVALID_ARGUMENT, LS_KIND_ASSERT, lsi_assign_names[op], v,
             "sums the values of replicas; a Mirrored value is one value already");
     }
-    if (t->values == NULL && all_zero(t)) {
-        return t;
+    (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                        "%s: '%s' sums the values of replicas, and all of them write the "
+                        "same value; write a different one on each, or use MEAN",
+                        lsi_assign_names[op], v->name);
+    if (t->values != NULL) {
+        return lsi_context_error(c, &e);
     }
-    return lsi_assign_refused(
-        c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, lsi_assign_names[op], v,
-        "sums the values of replicas, and all of them write the same value; "
-        "write a different one on each, or use MEAN");
+    // Zeros are their own sum. The copies go on to share the memory of `t`.
+    return lsi_require(c, t, LSI_ALL_ZERO, &e) != NULL ? t : NULL;
 }
 
 static ls_tensor *reduce_written(ls_context *c, const ls_variable *v, ls_tensor *t)

@@ -5,7 +5,7 @@
 struct rows {
     const ls_variable *variable;
     ls_scatter_op op;
-    ls_tensor *indices;
+    ls_tensor *indices; /* int64 */
     ls_tensor *updates;
 };
 
@@ -35,8 +35,7 @@ static bool join_rows(ls_context *c, const ls_variable *v, const lsi_meeting *m,
                       ls_tensor **indices, ls_tensor **updates)
 {
     ls_shape shape = v->shape, list = LS_SHAPE(0);
-    int64_t *to;
-    char *at;
+    char *to, *at;
 
     for (int r = 0; r < m->n; r++) {
         list.dims[0] += ((const struct rows *)lsi_meeting_peer(m, r))->indices->count;
@@ -52,9 +51,11 @@ static bool join_rows(ls_context *c, const ls_variable *v, const lsi_meeting *m,
     for (int r = 0; r < m->n; r++) {
         const struct rows *theirs = lsi_meeting_peer(m, r);
         const size_t bytes = (size_t)theirs->updates->count * ls_dtype_size(v->dtype);
+        const size_t index_bytes = (size_t)theirs->indices->count * sizeof(int64_t);
 
-        for (int64_t i = 0; i < theirs->indices->count; i++) {
-            *to++ = lsi_index_at(theirs->indices, i);
+        if (index_bytes > 0) {
+            memcpy(to, theirs->indices->data, index_bytes);
+            to += index_bytes;
         }
         if (bytes > 0) {
             memcpy(at, theirs->updates->data, bytes);
@@ -91,9 +92,9 @@ bool lsi_scatter_gather_rows(ls_context *c, const ls_variable *v, ls_scatter_op 
     lsi_meeting m;
     bool ok;
 
-    // the other replicas read them unchecked
-    lsi_scatter_check(c, v, op, *indices, *updates);
-    mine = lsi_failed(c) ? NULL : lsi_meeting_room(c, sizeof *mine);
+    // checked here, so that the replica that passes a bad one is told, with its position
+    *indices = lsi_scatter_indices(c, v, op, *indices, *updates);
+    mine = *indices == NULL ? NULL : lsi_meeting_room(c, sizeof *mine);
     if (mine == NULL || !lsi_meeting_keep(c, *indices) ||
         !lsi_meeting_keep(c, *updates)) {
         return false;
