@@ -400,6 +400,14 @@ LS_API LS_MUST_USE ls_status ls_dataset_iterate(ls_dataset *d, ls_iterator **out
                                                 ls_error *err);
 
 /*
+ * The same in a runtime (NULL: the default one), which is retained: elements are on its
+ * CPU:0, functions run in contexts there, its threads read ahead, its seed is used. A
+ * dataset is only a description: several runtimes may iterate it at the same time.
+ */
+LS_API LS_MUST_USE ls_status ls_dataset_iterate_in(ls_dataset *d, ls_runtime *rt,
+                                                   ls_iterator **out, ls_error *err);
+
+/*
  * The next element, the caller's to release. Blocks until it is ready. LS_OUT_OF_RANGE:
  * the end, also in every later call. After another failure the next call returns the
  * element after the one that failed.

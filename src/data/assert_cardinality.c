@@ -68,14 +68,16 @@ static ls_status restore_asserted(lsi_iterator *it, lsi_state_reader *r, ls_erro
     return lsi_iterator_restore(c->unary.input, r, err);
 }
 
-static ls_status iterate_asserted(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_asserted(ls_dataset *d, const lsi_opening *how,
+                                  lsi_iterator **out, ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_asserted,
                                          .save = save_asserted,
                                          .restore = restore_asserted,
                                          .close = lsi_unary_iterator_close};
 
-    return lsi_unary_iterator_new(&ops, sizeof(struct counted_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct counted_iterator), d, how, out,
+                                  err);
 }
 
 static ls_dataset *rebuild_asserted(const ls_dataset *d, ls_dataset *const *inputs)

@@ -68,7 +68,8 @@ static ls_status restore_batch(lsi_iterator *it, lsi_state_reader *r, ls_error *
                        : st;
 }
 
-static ls_status iterate_batch(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_batch(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                               ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_batch,
                                          .save = save_batch,
@@ -78,13 +79,13 @@ static ls_status iterate_batch(ls_dataset *d, lsi_iterator **out, ls_error *err)
     int64_t rows = ((struct batch *)d)->size;
     lsi_iterator *it = NULL;
     ls_status st =
-        lsi_unary_iterator_new(&ops, sizeof(struct batch_iterator), d, &it, err);
+        lsi_unary_iterator_new(&ops, sizeof(struct batch_iterator), d, how, &it, err);
 
     if (input->cardinality >= 0) {
         rows = LSI_MIN(rows, LSI_MAX(input->cardinality, 1));
     }
     if (st == LS_OK) {
-        st = lsi_batch_rows_create(input->spec, rows,
+        st = lsi_batch_rows_create(input->spec, rows, how->device,
                                    &((struct batch_iterator *)it)->rows, err);
     }
     if (st == LS_OK) {

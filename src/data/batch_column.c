@@ -27,23 +27,15 @@ void lsi_batch_column_clear(lsi_batch_column *c)
     *c = (lsi_batch_column){0};
 }
 
-static ls_device *default_device(void)
-{
-    ls_runtime *rt = lsi_runtime_default();
-
-    return rt != NULL ? ls_runtime_device(rt, 0) : NULL;
-}
-
 /* The column's tensor with room for `room` rows, the old ones copied. */
-static bool grow_numbers(lsi_batch_column *c, int64_t room)
+static bool grow_numbers(lsi_batch_column *c, int64_t room, ls_device *device)
 {
-    ls_device *dev = default_device();
     ls_shape shape = {.ndim = c->shape.ndim + 1};
     ls_tensor *t = NULL;
 
     shape.dims[0] = room;
     memcpy(shape.dims + 1, c->shape.dims, (size_t)c->shape.ndim * sizeof *shape.dims);
-    t = dev != NULL ? lsi_tensor_new(dev, c->dtype, &shape) : NULL;
+    t = lsi_tensor_new(device, c->dtype, &shape);
     if (t == NULL) {
         return false;
     }
@@ -55,13 +47,13 @@ static bool grow_numbers(lsi_batch_column *c, int64_t room)
     return true;
 }
 
-static bool grow_column(lsi_batch_column *c, int64_t room)
+static bool grow_column(lsi_batch_column *c, int64_t room, ls_device *device)
 {
     const size_t per_row = c->row_bytes / sizeof(ls_string);
     size_t old = 0, need = 0;
 
     if (c->dtype != LS_STRING) {
-        if (!grow_numbers(c, room)) {
+        if (!grow_numbers(c, room, device)) {
             return false;
         }
     } else {
@@ -80,9 +72,10 @@ static bool grow_column(lsi_batch_column *c, int64_t room)
     return true;
 }
 
-static ls_status make_row_room(lsi_batch_column *c, int64_t n, int64_t capacity,
+static ls_status make_row_room(lsi_batch_column *c, int64_t n, const lsi_batch_plan *plan,
                                ls_error *err)
 {
+    const int64_t capacity = plan->capacity;
     const int64_t need = c->count + n;
     int64_t room = c->room * 2;
 
@@ -98,7 +91,7 @@ static ls_status make_row_room(lsi_batch_column *c, int64_t n, int64_t capacity,
     if (c->room < capacity && need <= capacity) {
         room = LSI_MIN(room, capacity);
     }
-    return grow_column(c, room)
+    return grow_column(c, room, plan->device)
                ? LS_OK
                : lsi_fail_memory(err, "a batch", (size_t)room * c->row_bytes);
 }
@@ -160,8 +153,8 @@ static bool add_owner(lsi_batch_column *c, lsi_buffer *owner)
 
 ls_status lsi_batch_column_append(lsi_batch_column *c, size_t leaf, ls_dtype dtype,
                                   const ls_shape *shape, const void *data,
-                                  lsi_buffer *owner, int64_t n, int64_t capacity,
-                                  ls_error *err)
+                                  lsi_buffer *owner, int64_t n,
+                                  const lsi_batch_plan *plan, ls_error *err)
 {
     ls_status st = LS_OK;
 
@@ -171,7 +164,7 @@ ls_status lsi_batch_column_append(lsi_batch_column *c, size_t leaf, ls_dtype dty
         st = unequal_rows(c, leaf, dtype, shape, err);
     }
     if (st == LS_OK) {
-        st = make_row_room(c, n, capacity, err);
+        st = make_row_room(c, n, plan, err);
     }
     if (st != LS_OK) {
         return st;
@@ -227,18 +220,16 @@ static void drop_block(void *user)
     lsi_free(b->strings);
 }
 
-static ls_status take_strings(lsi_batch_column *c, const ls_shape *shape, ls_tensor **out,
-                              ls_error *err)
+static ls_status take_strings(lsi_batch_column *c, const ls_shape *shape,
+                              ls_device *device, ls_tensor **out, ls_error *err)
 {
     struct string_block *b = lsi_alloc(1, sizeof *b);
-    ls_device *dev = default_device();
 
-    if (b == NULL || dev == NULL) {
-        lsi_free(b);
+    if (b == NULL) {
         return lsi_fail_memory(err, "a batch of strings", sizeof *b);
     }
     atomic_init(&b->buffer.refs, 1);
-    b->buffer.device = dev;
+    b->buffer.device = device;
     b->buffer.data = c->strings;
     b->buffer.bytes = (size_t)c->count * c->row_bytes;
     b->buffer.done = drop_block;
@@ -254,19 +245,20 @@ static ls_status take_strings(lsi_batch_column *c, const ls_shape *shape, ls_ten
     return *out != NULL ? LS_OK : lsi_fail_memory(err, "a batch", sizeof(ls_tensor));
 }
 
-ls_status lsi_batch_column_take(lsi_batch_column *c, ls_value **out, ls_error *err)
+ls_status lsi_batch_column_take(lsi_batch_column *c, const lsi_batch_plan *plan,
+                                ls_value **out, ls_error *err)
 {
     ls_shape shape = {.ndim = c->shape.ndim + 1};
     ls_tensor *t = NULL;
     ls_status st = LS_OK;
 
     if (c->sparse != NULL) {
-        return lsi_sparse_stack(c->sparse, (size_t)c->count, out, err);
+        return lsi_sparse_stack(c->sparse, (size_t)c->count, plan->device, out, err);
     }
     shape.dims[0] = c->count;
     memcpy(shape.dims + 1, c->shape.dims, (size_t)c->shape.ndim * sizeof *shape.dims);
     if (c->dtype == LS_STRING) {
-        st = take_strings(c, &shape, &t, err);
+        st = take_strings(c, &shape, plan->device, &t, err);
     } else {
         t = c->tensor;
         c->tensor = NULL;

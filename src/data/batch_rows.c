@@ -15,7 +15,8 @@
 struct lsi_batch_rows {
     ls_spec *spec; // of an element; NULL: not known before the first row
     bool guess;    // the spec comes from the first row
-    int64_t capacity, count;
+    lsi_batch_plan plan;
+    int64_t count;
     size_t ncolumns;
     lsi_batch_column *columns;
     const ls_value **leaves; // room for those of one element
@@ -44,7 +45,7 @@ static ls_status set_spec(lsi_batch_rows *rows, ls_spec *spec, ls_error *err)
 }
 
 ls_status lsi_batch_rows_create(const ls_spec *element, int64_t capacity,
-                                lsi_batch_rows **out, ls_error *err)
+                                ls_device *device, lsi_batch_rows **out, ls_error *err)
 {
     lsi_batch_rows *rows = lsi_alloc(1, sizeof *rows);
     ls_status st = LS_OK;
@@ -52,7 +53,7 @@ ls_status lsi_batch_rows_create(const ls_spec *element, int64_t capacity,
     if (rows == NULL) {
         return lsi_fail_memory(err, "a batch", sizeof *rows);
     }
-    rows->capacity = LSI_MAX(capacity, 1);
+    rows->plan = (lsi_batch_plan){device, LSI_MAX(capacity, 1)};
     rows->guess = lsi_spec_is_unknown(element);
     if (!rows->guess) {
         // NOLINTNEXTLINE: the count of references is what changes, not the spec
@@ -69,7 +70,7 @@ ls_status lsi_batch_rows_create(const ls_spec *element, int64_t capacity,
 ls_status lsi_batch_rows_create_sink(const ls_spec *element, lsi_string_sink *sink,
                                      lsi_batch_rows **out, ls_error *err)
 {
-    const ls_status st = lsi_batch_rows_create(element, 1, out, err);
+    const ls_status st = lsi_batch_rows_create(element, 1, NULL, out, err);
 
     if (st == LS_OK) {
         (*out)->sink = sink;
@@ -163,7 +164,7 @@ static ls_status append_rows(lsi_batch_rows *rows, size_t leaf, ls_dtype dtype,
         return sink_strings(rows->sink, dtype, shape, data, (size_t)n, err);
     }
     return lsi_batch_column_append(&rows->columns[leaf], leaf, dtype, shape, data, owner,
-                                   n, rows->capacity, err);
+                                   n, &rows->plan, err);
 }
 
 /* Strings that are stored inside the tensor's struct have no owner: they are copied. */
@@ -181,7 +182,8 @@ static ls_status append_tensor(lsi_batch_rows *rows, size_t leaf, const ls_tenso
                              leaf);
     }
     if (dtype == LS_STRING && t->buffer == NULL) {
-        st = ls_tensor_create(NULL, dtype, shape, ls_tensor_data(t), &copy, err);
+        st = lsi_tensor_create(rows->plan.device, dtype, shape, ls_tensor_data(t), &copy,
+                               err);
         if (st != LS_OK) {
             return st;
         }
@@ -273,7 +275,7 @@ static ls_status add_one_by_one(lsi_batch_rows *rows, const ls_value *batch,
     for (int64_t i = begin; i < end && st == LS_OK; i++) {
         ls_value *row = NULL;
 
-        st = lsi_value_row(batch, i, &row, err);
+        st = lsi_value_row(batch, i, rows->plan.device, &row, err);
         if (st == LS_OK) {
             st = lsi_batch_rows_add(rows, row, err);
         }
@@ -364,7 +366,7 @@ ls_status lsi_batch_rows_take(lsi_batch_rows *rows, ls_value **out, ls_error *er
         }
     }
     for (size_t i = 0; i < rows->ncolumns && st == LS_OK; i++) {
-        st = lsi_batch_column_take(&rows->columns[i], &leaves[i], err);
+        st = lsi_batch_column_take(&rows->columns[i], &rows->plan, &leaves[i], err);
     }
     if (st == LS_OK) {
         st = lsi_spec_pack(rows->spec, leaves, out, err);

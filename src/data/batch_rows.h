@@ -6,9 +6,10 @@
 
 typedef struct lsi_batch_rows lsi_batch_rows;
 
-/* Columns for the leaves of `element`, with room for `capacity` rows to begin with. */
+/* Columns for the leaves of `element`, with room for `capacity` rows to begin with; the
+ * batch will be on `device`. */
 ls_status lsi_batch_rows_create(const ls_spec *element, int64_t capacity,
-                                lsi_batch_rows **out, ls_error *err);
+                                ls_device *device, lsi_batch_rows **out, ls_error *err);
 void lsi_batch_rows_release(lsi_batch_rows *rows); /* NULL is allowed */
 int64_t lsi_batch_rows_count(const lsi_batch_rows *rows);
 void lsi_batch_rows_clear(lsi_batch_rows *rows); /* drops all rows */

@@ -107,7 +107,7 @@ static ls_status next_cached(lsi_iterator *it, ls_value **out, ls_error *err)
     if (count_left(c) == 0) {
         return LS_OUT_OF_RANGE;
     }
-    st = lsi_element_list_get(c->list, c->at, &c->near, out, err);
+    st = lsi_element_list_get(c->list, c->at, &c->near, it->as.device, out, err);
     c->at += st == LS_OK;
     return st;
 }
@@ -152,7 +152,7 @@ static ls_status save_elements(struct cache *c, lsi_state_writer *w, ls_error *e
     for (size_t i = 0; i < n && st == LS_OK; i++) {
         ls_value *v = NULL;
 
-        st = lsi_element_list_get(c->list, i, &near, &v, err);
+        st = lsi_element_list_get(c->list, i, &near, NULL, &v, err);
         if (st == LS_OK) {
             lsi_state_write_value(w, v);
         }
@@ -235,7 +235,7 @@ static ls_status restore_cache(lsi_iterator *it, lsi_state_reader *r, ls_error *
         st = restore_list(c, r, err);
     }
     if (st == LS_OK) {
-        st = lsi_input_iterator_restore(&c->unary.input, it->lineage,
+        st = lsi_input_iterator_restore(it, &c->unary.input, it->as.lineage,
                                         it->dataset->inputs[0], r, err);
     }
     if (st == LS_OK) {
@@ -257,7 +257,8 @@ static void close_cache(lsi_iterator *it)
     lsi_unary_iterator_close(it);
 }
 
-static ls_status iterate_memory(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_memory(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                                ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_cached,
                                          .fill = fill_from_cache,
@@ -268,7 +269,7 @@ static ls_status iterate_memory(ls_dataset *d, lsi_iterator **out, ls_error *err
     lsi_cache_node *node = (lsi_cache_node *)d;
     lsi_iterator *it = NULL;
     struct cache *c = NULL;
-    ls_status st = lsi_iterator_new(&ops, sizeof *c, d, &it, err);
+    ls_status st = lsi_iterator_new(&ops, sizeof *c, d, how, &it, err);
 
     if (st != LS_OK) {
         return st;
@@ -280,7 +281,7 @@ static ls_status iterate_memory(ls_dataset *d, lsi_iterator **out, ls_error *err
     if (c->list == NULL) { // else shuffles of the input must not draw
         st = lsi_element_list_create(d->spec, &c->list, err);
         if (st == LS_OK) {
-            st = lsi_dataset_iterate(d->inputs[0], &c->unary.input, err);
+            st = lsi_dataset_iterate(d->inputs[0], how, &c->unary.input, err);
         }
     }
     if (st == LS_OK) {
@@ -293,10 +294,11 @@ static ls_status iterate_memory(ls_dataset *d, lsi_iterator **out, ls_error *err
 
 /* ---- the node ---- */
 
-static ls_status iterate_cache(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_cache(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                               ls_error *err)
 {
-    return ((lsi_cache_node *)d)->file != NULL ? lsi_cache_file_iterate(d, out, err)
-                                               : iterate_memory(d, out, err);
+    return ((lsi_cache_node *)d)->file != NULL ? lsi_cache_file_iterate(d, how, out, err)
+                                               : iterate_memory(d, how, out, err);
 }
 
 static void destroy_cache(ls_dataset *d)

@@ -10,7 +10,8 @@ typedef struct lsi_cache_node {
     lsi_element_list *complete; /* the elements of a whole pass; NULL: none yet */
 } lsi_cache_node;
 
-ls_status lsi_cache_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err);
+ls_status lsi_cache_file_iterate(ls_dataset *d, const lsi_opening *how,
+                                 lsi_iterator **out, ls_error *err);
 
 /* Logs that a pass stopped before its end, so that the cache stays empty. */
 void lsi_cache_warn(const lsi_cache_node *node);

@@ -230,7 +230,7 @@ static ls_status read_element(struct cache_file *c, ls_value **out, ls_error *er
     ls_status st = c->over ? LS_OUT_OF_RANGE : find_record(c, &n, err);
 
     if (st == LS_OK) {
-        lsi_state_reader r = {c->piece + c->at + HEAD, n, 0};
+        lsi_state_reader r = {c->piece + c->at + HEAD, n, 0, c->unary.base.as.device};
 
         st = lsi_state_read_element(&r, c->node->base.spec, out, err);
         if (st != LS_OK && st != LS_RESOURCE_EXHAUSTED) {
@@ -550,7 +550,7 @@ static ls_status restore_cache_file(lsi_iterator *it, lsi_state_reader *r, ls_er
         st = lsi_state_read_bytes(r, &bytes, &n, err);
     }
     if (st == LS_OK) {
-        st = lsi_input_iterator_restore(&c->unary.input, it->lineage,
+        st = lsi_input_iterator_restore(it, &c->unary.input, it->as.lineage,
                                         it->dataset->inputs[0], r, err);
     }
     if (st == LS_OK && mode != READING && c->unary.input == NULL) {
@@ -590,7 +590,8 @@ static void close_cache_file(lsi_iterator *it)
     lsi_unary_iterator_close(it);
 }
 
-ls_status lsi_cache_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+ls_status lsi_cache_file_iterate(ls_dataset *d, const lsi_opening *how,
+                                 lsi_iterator **out, ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_from_file,
                                          .save = save_cache_file,
@@ -599,7 +600,7 @@ ls_status lsi_cache_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *er
     lsi_iterator *it = NULL;
     struct cache_file *c = NULL;
     struct found found = {0};
-    ls_status st = lsi_iterator_new(&ops, sizeof *c, d, &it, err);
+    ls_status st = lsi_iterator_new(&ops, sizeof *c, d, how, &it, err);
 
     if (st != LS_OK) {
         return st;
@@ -611,7 +612,7 @@ ls_status lsi_cache_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *er
         begin_reading(c, &found);             // without an iterator of the input
     } else if (st != LS_RESOURCE_EXHAUSTED) { // else the first call fails
         lsi_file_close(found.file);
-        st = lsi_dataset_iterate(d->inputs[0], &c->unary.input, err);
+        st = lsi_dataset_iterate(d->inputs[0], how, &c->unary.input, err);
     }
     if (st == LS_OK) {
         *out = it;

@@ -230,7 +230,8 @@ static void close_choose(lsi_iterator *it)
     lsi_free(c->sums);
 }
 
-static ls_status iterate_choice(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_choice(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                                ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_choice,
                                          .save = save_choice,
@@ -239,7 +240,7 @@ static ls_status iterate_choice(ls_dataset *d, lsi_iterator **out, ls_error *err
     struct choose_node *node = (struct choose_node *)d;
     lsi_iterator *it = NULL;
     struct choose *c = NULL;
-    ls_status st = lsi_iterator_new(&ops, sizeof *c, d, &it, err);
+    ls_status st = lsi_iterator_new(&ops, sizeof *c, d, how, &it, err);
 
     if (st != LS_OK) {
         return st;
@@ -261,8 +262,8 @@ static ls_status iterate_choice(ls_dataset *d, lsi_iterator **out, ls_error *err
         st = add_weights(c, err);
     }
     for (int i = 0; i < d->ninputs && st == LS_OK; i++) {
-        st = lsi_dataset_iterate_as(d->inputs[i], lsi_lineage_below(it, (uint64_t)i),
-                                    &c->inputs[i], err);
+        st = lsi_iterator_open_input(it, d->inputs[i], lsi_lineage_below(it, (uint64_t)i),
+                                     &c->inputs[i], err);
     }
     if (st == LS_OK) {
         *out = it;

@@ -45,8 +45,8 @@ static ls_status next_source(struct chain_iterator *c, ls_error *err)
         at = at->above;
     }
     const ls_status st =
-        lsi_dataset_iterate_as(at->base.dataset->inputs[1],
-                               lsi_lineage_below(&at->base, 1), &at->inputs[1], err);
+        lsi_iterator_open_input(&at->base, at->base.dataset->inputs[1],
+                                lsi_lineage_below(&at->base, 1), &at->inputs[1], err);
     if (st == LS_OK) {
         find_source(c, at);
     }
@@ -99,7 +99,7 @@ static ls_status restore_chain(lsi_iterator *it, lsi_state_reader *r, ls_error *
         st = lsi_iterator_restore(c->inputs[0], r, err);
     }
     if (st == LS_OK) {
-        st = lsi_input_iterator_restore(&c->inputs[1], lsi_lineage_below(it, 1),
+        st = lsi_input_iterator_restore(it, &c->inputs[1], lsi_lineage_below(it, 1),
                                         it->dataset->inputs[1], r, err);
     }
     return st;
@@ -110,15 +110,16 @@ static const lsi_iterator_ops chain_ops = {.next = next_chain,
                                            .restore = restore_chain,
                                            .close = close_chain};
 
-static ls_status iterate_chain(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_chain(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                               ls_error *err)
 {
     lsi_iterator *it = NULL;
     ls_status st =
-        lsi_iterator_new(&chain_ops, sizeof(struct chain_iterator), d, &it, err);
+        lsi_iterator_new(&chain_ops, sizeof(struct chain_iterator), d, how, &it, err);
 
     if (st == LS_OK) {
-        st = lsi_dataset_iterate_as(d->inputs[0], lsi_lineage_below(it, 0),
-                                    &((struct chain_iterator *)it)->inputs[0], err);
+        st = lsi_iterator_open_input(it, d->inputs[0], lsi_lineage_below(it, 0),
+                                     &((struct chain_iterator *)it)->inputs[0], err);
     }
     if (st == LS_OK) {
         *out = it;

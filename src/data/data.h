@@ -45,17 +45,29 @@ typedef struct lsi_iterator_ops {
     void (*close)(lsi_iterator *it);
 } lsi_iterator_ops;
 
+/*
+ * How an iterator is opened. Its elements are made on `device`, CPU:0 of a runtime, whose
+ * threads help it; NULL: on none, by no other thread (to find the spec of a dataset that
+ * is not opened anywhere yet).
+ */
+typedef struct lsi_opening {
+    ls_device *device;
+    uint64_t lineage; /* see lsi_lineage_below() */
+    int depth;        /* of the nodes it is inside of, its own included */
+} lsi_opening;
+
 /* The first member of every iterator's struct. */
 struct lsi_iterator {
     const lsi_iterator_ops *ops;
     ls_dataset *dataset; /* retained */
-    uint64_t lineage;    /* see lsi_lineage_below() */
+    lsi_opening as;
 };
 
 typedef struct lsi_dataset_ops {
     const char *kind; /* "batch", "tfrecord": by this name graphs are rewritten */
 
-    ls_status (*iterate)(ls_dataset *d, lsi_iterator **out, ls_error *err);
+    ls_status (*iterate)(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                         ls_error *err);
 
     /* The same operator over other inputs; NULL: it has no inputs that may change. */
     ls_dataset *(*rebuild)(const ls_dataset *d, ls_dataset *const *inputs);
@@ -65,9 +77,10 @@ typedef struct lsi_dataset_ops {
 
     bool stateful; /* it cannot be saved: a source or function of the user */
 
-    /* Optional, both: element i, and `n` elements from i on as rows, of a source in
-     * memory whose elements can be read in any order. */
-    ls_status (*element)(const ls_dataset *d, int64_t i, ls_value **out, ls_error *err);
+    /* Optional, both: element i on a device, and `n` elements from i on as rows, of a
+     * source in memory whose elements can be read in any order. */
+    ls_status (*element)(const ls_dataset *d, int64_t i, ls_device *device,
+                         ls_value **out, ls_error *err);
     ls_status (*rows)(const ls_dataset *d, int64_t i, int64_t n, lsi_batch_rows *rows,
                       ls_error *err);
 } lsi_dataset_ops;
@@ -193,12 +206,13 @@ ls_value *const *lsi_dataset_elements(const ls_dataset *d, size_t *n);
 
 /* An iterator struct of `size` bytes over `d`, zeroed. */
 ls_status lsi_iterator_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
-                           lsi_iterator **out, ls_error *err);
-ls_status lsi_dataset_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err);
+                           const lsi_opening *how, lsi_iterator **out, ls_error *err);
+ls_status lsi_dataset_iterate(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                              ls_error *err);
 void lsi_iterator_close(lsi_iterator *it); /* NULL is allowed */
 
-/* Closes *it, if any, and iterates `d` from its beginning. */
-ls_status lsi_iterator_renew(lsi_iterator **it, ls_dataset *d, ls_error *err);
+/* The threads that may help an iterator; NULL: none. */
+lsi_input_threads *lsi_iterator_threads(const lsi_iterator *it);
 
 /*
  * An iterator's lineage is a number that no other iterator of the pipeline has, whichever
@@ -209,17 +223,14 @@ ls_status lsi_iterator_renew(lsi_iterator **it, ls_dataset *d, ls_error *err);
  * and below functions, each has one made of it and a number.
  */
 uint64_t lsi_lineage_below(const lsi_iterator *it, uint64_t number);
-ls_status lsi_dataset_iterate_as(ls_dataset *d, uint64_t lineage, lsi_iterator **out,
-                                 ls_error *err);
 
-/*
- * For operators whose elements become datasets: iterates such a dataset inside of nodes
- * that are `around` deep together. lsi_iterate_depth() returns, while an iterator is
- * being made, the depth of the nodes it is inside of.
- */
-ls_status lsi_dataset_iterate_inside(ls_dataset *d, int around, uint64_t lineage,
-                                     lsi_iterator **out, ls_error *err);
-int lsi_iterate_depth(const ls_dataset *d);
+/* Iterates `d`, an input of the dataset of `it`, where `it` is opened. */
+ls_status lsi_iterator_open_input(const lsi_iterator *it, ls_dataset *d, uint64_t lineage,
+                                  lsi_iterator **out, ls_error *err);
+
+/* The same for a dataset that was made of an element: it is inside of the others. */
+ls_status lsi_iterator_open_made(const lsi_iterator *it, ls_dataset *d, uint64_t lineage,
+                                 lsi_iterator **out, ls_error *err);
 
 /* An iterator with one input: the struct, zeroed, and the iterator of input 0. */
 typedef struct lsi_unary_iterator {
@@ -227,11 +238,13 @@ typedef struct lsi_unary_iterator {
     lsi_iterator *input; /* NULL: not needed any more */
 } lsi_unary_iterator;
 ls_status lsi_unary_iterator_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
-                                 lsi_iterator **out, ls_error *err);
+                                 const lsi_opening *how, lsi_iterator **out,
+                                 ls_error *err);
 
 /* The same for operators that call functions: the input gets a lineage of its own. */
 ls_status lsi_function_iterator_new(const lsi_iterator_ops *ops, size_t size,
-                                    ls_dataset *d, lsi_iterator **out, ls_error *err);
+                                    ls_dataset *d, const lsi_opening *how,
+                                    lsi_iterator **out, ls_error *err);
 
 /* Entries for the table of an iterator that adds nothing to its input's. */
 ls_status lsi_unary_iterator_skip(lsi_iterator *it, int64_t n, int64_t *skipped,
@@ -255,15 +268,22 @@ ls_status lsi_iterator_fill_by_next(lsi_iterator *it, lsi_batch_rows *rows, int6
 ls_status lsi_iterator_skip_by_next(lsi_iterator *it, int64_t n, int64_t *skipped,
                                     ls_error *err);
 
-/* The position of an input whose iterator may be NULL: whether it is, then its state. */
+/* The position of an input whose iterator may be NULL: whether it is, then its state.
+ * *input is one of `it` over `d`. */
 ls_status lsi_input_iterator_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err);
-ls_status lsi_input_iterator_restore(lsi_iterator **it, uint64_t lineage, ls_dataset *d,
-                                     lsi_state_reader *r, ls_error *err);
+ls_status lsi_input_iterator_restore(const lsi_iterator *it, lsi_iterator **input,
+                                     uint64_t lineage, ls_dataset *d, lsi_state_reader *r,
+                                     ls_error *err);
 
 /* ---- the last iterator of a pipeline (node_iterator.c) ---- */
 
-/* Starts the next pass. */
-ls_status lsi_pipeline_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err);
+/* Where a runtime (NULL: the default one) makes elements: its CPU:0. NULL: no memory. */
+ls_device *lsi_input_device(ls_runtime *rt);
+
+/* Starts the next pass in a runtime (NULL: the default one), whose seed it has unless `d`
+ * has one. The caller keeps the runtime alive. */
+ls_status lsi_pipeline_iterate(ls_dataset *d, ls_runtime *rt, lsi_iterator **out,
+                               ls_error *err);
 
 /* The state begins with the fingerprint; the option external_state says what becomes of
  * state that the library does not know. If the state is one of another pass, *it is

@@ -38,7 +38,8 @@ static ls_status fill_input(lsi_iterator *it, lsi_batch_rows *rows, int64_t want
     return lsi_iterator_fill(((lsi_unary_iterator *)it)->input, rows, want, got, err);
 }
 
-static ls_status iterate_options(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_options(ls_dataset *d, const lsi_opening *how,
+                                 lsi_iterator **out, ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_input,
                                          .fill = fill_input,
@@ -47,7 +48,7 @@ static ls_status iterate_options(ls_dataset *d, lsi_iterator **out, ls_error *er
                                          .restore = lsi_unary_iterator_restore,
                                          .close = lsi_unary_iterator_close};
 
-    return lsi_unary_iterator_new(&ops, sizeof(lsi_unary_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(lsi_unary_iterator), d, how, out, err);
 }
 
 static ls_dataset *rebuild_options(const ls_dataset *d, ls_dataset *const *inputs)

@@ -42,8 +42,8 @@ LST_TEST(a_part_of_a_batch_is_a_view_of_it)
     const char *base = ls_tensor_data(t);
 
     LST_OK(ls_value_tensor(t, &v, NULL));
-    LST_OK(lsi_value_rows(v, 2, 5, &part, NULL));
-    LST_OK(lsi_value_row(v, 3, &row, NULL));
+    LST_OK(lsi_value_rows(v, 2, 5, NULL, &part, NULL));
+    LST_OK(lsi_value_row(v, 3, NULL, &row, NULL));
     LST_CHECK((const char *)ls_tensor_data(ls_value_as_tensor(part)) ==
               base + (size_t)2 * 40 * sizeof(float));
     LST_CHECK((const char *)ls_tensor_data(ls_value_as_tensor(row)) ==
@@ -51,7 +51,7 @@ LST_TEST(a_part_of_a_batch_is_a_view_of_it)
     LST_CHECK(ls_tensor_ndim(ls_value_as_tensor(row)) == 1);
     ls_value_release(part);
     ls_value_release(row);
-    LST_CHECK(lsi_value_row(v, 6, &row, NULL) == LS_INVALID_ARGUMENT);
+    LST_CHECK(lsi_value_row(v, 6, NULL, &row, NULL) == LS_INVALID_ARGUMENT);
     ls_value_release(v);
     ls_tensor_release(t);
 }
@@ -75,7 +75,7 @@ LST_TEST(strings_are_not_copied_and_their_memory_lives_as_long_as_the_batch)
 
     LST_OK(ls_spec_tensor(LS_STRING, 0, NULL, &spec, NULL));
     LST_OK(ls_tensor_wrap(NULL, LS_U8, LS_SHAPE(11), text, ended, &ends, &memory, NULL));
-    LST_OK(lsi_batch_rows_create(spec, 2, &rows, NULL)); // and grows
+    LST_OK(lsi_batch_rows_create(spec, 2, NULL, &rows, NULL)); // and grows
     for (int i = 0; i < 3; i++) {
         const ls_string one = {text + begin[i], length[i]};
 
@@ -87,7 +87,7 @@ LST_TEST(strings_are_not_copied_and_their_memory_lives_as_long_as_the_batch)
     LST_CHECK(ends == 0 && lsi_batch_rows_count(rows) == 0);
     s = ls_tensor_data(ls_value_as_tensor(batch));
     LST_CHECK(s[1].ptr == text + 3 && s[2].len == 5);
-    LST_OK(lsi_value_row(batch, 2, &row, NULL));
+    LST_OK(lsi_value_row(batch, 2, NULL, &row, NULL));
     ls_value_release(batch);
     LST_CHECK(ends == 0); // a row keeps it as well
     ls_value_release(row);
@@ -125,7 +125,7 @@ LST_TEST(a_string_of_a_reader_keeps_the_block_it_lies_in)
     int ends = 0;
 
     LST_OK(ls_tensor_wrap(NULL, LS_U8, LS_SHAPE(6), text, ended, &ends, &memory, NULL));
-    t = lsi_tensor_string((ls_string){text + 3, 3}, memory->buffer);
+    t = lsi_tensor_string((ls_string){text + 3, 3}, memory->buffer, NULL);
     ls_tensor_release(memory);
     LST_CHECK(ends == 0 && ((const ls_string *)ls_tensor_data(t))->ptr == text + 3);
     ls_tensor_release(t);

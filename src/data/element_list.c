@@ -164,7 +164,7 @@ static ls_status open_block(lsi_element_list *s, ls_error *err)
     const size_t most = LSI_MAX(BLOCK_BYTES / s->bytes, FEWEST);
 
     s->open_rows = (int64_t)LSI_MIN(LSI_MAX(s->n, FEWEST), most);
-    return lsi_batch_rows_create(s->spec, s->open_rows, &s->open, err);
+    return lsi_batch_rows_create(s->spec, s->open_rows, NULL, &s->open, err);
 }
 
 static ls_status add_row(lsi_element_list *s, const ls_value *element, ls_error *err)
@@ -232,16 +232,15 @@ static const struct block *find_block(const lsi_element_list *s, size_t i, size_
 }
 
 ls_status lsi_element_list_get(const lsi_element_list *s, size_t i, size_t *near,
-                               ls_value **out, ls_error *err)
+                               ls_device *device, ls_value **out, ls_error *err)
 {
     size_t row = 0;
     const struct block *b = find_block(s, i, near, &row);
 
     if (b->batch) {
-        return lsi_value_row(b->value, (int64_t)row, out, err);
+        return lsi_value_row(b->value, (int64_t)row, device, out, err);
     }
-    *out = ls_value_retain(b->value);
-    return LS_OK;
+    return lsi_value_place(b->value, device, out, err);
 }
 
 ls_status lsi_element_list_rows(const lsi_element_list *s, size_t i, size_t n,

@@ -69,7 +69,7 @@ static bool is_pair(const lsi_element_list *s, size_t i, size_t *near)
     ls_value *v = NULL, *want = pair((int64_t)i);
     lst_text have = {{0}, 0}, text = {{0}, 0};
 
-    LST_OK(lsi_element_list_get(s, i, near, &v, NULL));
+    LST_OK(lsi_element_list_get(s, i, near, NULL, &v, NULL));
     lst_put_value(&have, v);
     lst_put_value(&text, want);
     ls_value_release(v);
@@ -112,7 +112,7 @@ LST_TEST(a_list_that_was_sealed_goes_on)
     for (size_t i = 43; i < 50; i++) {
         ls_value *v = NULL;
 
-        LST_OK(lsi_element_list_get(s, i, &near, &v, NULL));
+        LST_OK(lsi_element_list_get(s, i, &near, NULL, &v, NULL));
         lst_put(&t, i > 43 ? " " : "");
         lst_put_value(&t, v);
         ls_value_release(v);
@@ -130,7 +130,7 @@ LST_TEST(rows_of_several_blocks_are_one_batch)
     size_t near = 0;
 
     LST_OK(lsi_spec_of(first, &spec, NULL));
-    LST_OK(lsi_batch_rows_create(spec, 250, &rows, NULL));
+    LST_OK(lsi_batch_rows_create(spec, 250, NULL, &rows, NULL));
     LST_OK(lsi_element_list_rows(s, 30, 250, &near, rows, NULL));
     LST_OK(lsi_batch_rows_take(rows, &batch, NULL));
     const ls_tensor *numbers = ls_value_as_tensor(ls_value_child(batch, 0));
@@ -166,7 +166,7 @@ LST_TEST(elements_keep_the_structure_they_had)
     for (size_t i = 0; i < 4; i++) {
         ls_value *v = NULL;
 
-        LST_OK(lsi_element_list_get(s, i, &near, &v, NULL));
+        LST_OK(lsi_element_list_get(s, i, &near, NULL, &v, NULL));
         LST_CHECK(ls_value_kind_of(v) == ls_value_kind_of(all[i]));
         LST_CHECK(ls_value_size(v) == 2);
         LST_CHECK((ls_value_key(v, 0) == NULL) == (ls_value_key(all[i], 0) == NULL));
@@ -178,7 +178,7 @@ LST_TEST(elements_keep_the_structure_they_had)
     s = list_of(all[0]);
     put(s, all[0]);
     LST_OK(lsi_element_list_seal(s, NULL));
-    LST_OK(lsi_element_list_get(s, 0, &near, &all[1], NULL));
+    LST_OK(lsi_element_list_get(s, 0, &near, NULL, &all[1], NULL));
     LST_CHECK(strcmp(ls_value_key(all[1], 0), "b") == 0);
     ls_value_release(all[1]);
     lsi_element_list_release(s);

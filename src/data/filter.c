@@ -85,14 +85,15 @@ static void close_filter(lsi_iterator *it)
     lsi_unary_iterator_close(it);
 }
 
-static ls_status iterate_filter(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_filter(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                                ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_kept,
                                          .save = save_filter,
                                          .restore = restore_filter,
                                          .close = close_filter};
 
-    return lsi_function_iterator_new(&ops, sizeof(struct filter), d, out, err);
+    return lsi_function_iterator_new(&ops, sizeof(struct filter), d, how, out, err);
 }
 
 static ls_dataset *rebuild_filter(const ls_dataset *d, ls_dataset *const *inputs)

@@ -37,7 +37,8 @@ static ls_status next_without_error(lsi_iterator *it, ls_value **out, ls_error *
     }
 }
 
-static ls_status iterate_ignore_errors(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_ignore_errors(ls_dataset *d, const lsi_opening *how,
+                                       lsi_iterator **out, ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_without_error,
                                          .save = lsi_unary_iterator_save,
@@ -45,7 +46,7 @@ static ls_status iterate_ignore_errors(ls_dataset *d, lsi_iterator **out, ls_err
                                          .close = lsi_unary_iterator_close};
 
     const ls_status st =
-        lsi_unary_iterator_new(&ops, sizeof(struct ignore_errors), d, out, err);
+        lsi_unary_iterator_new(&ops, sizeof(struct ignore_errors), d, how, out, err);
 
     if (st == LS_OK) {
         ((struct ignore_errors *)*out)->why = (ls_error)LS_ERROR_INIT;

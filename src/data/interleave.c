@@ -27,7 +27,6 @@ struct interleave {
     size_t live;   // slots that are not empty
     size_t at;     // the cursor
     int64_t taken; // elements of this visit
-    int depth;     // of the nodes that it is inside of
 };
 
 static void advance_cursor(struct interleave *il)
@@ -79,9 +78,9 @@ static ls_status open_slot(struct interleave *il, struct slot *s, ls_value *elem
         d = ls_dataset_prefetch(d, ahead);
     }
     if (st == LS_OK) {
-        st = lsi_dataset_iterate_inside(d, il->depth,
-                                        lsi_lineage_below(&il->unary.base, number + 1),
-                                        &s->it, err); // number 0 is the input's
+        st = lsi_iterator_open_made(&il->unary.base, d,
+                                    lsi_lineage_below(&il->unary.base, number + 1),
+                                    &s->it, err); // number 0 is the input's
     }
     ls_dataset_release(d);
     if (st != LS_OK) {
@@ -382,17 +381,17 @@ static void close_interleave(lsi_iterator *it)
     lsi_unary_iterator_close(it);
 }
 
-ls_status lsi_interleave_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+ls_status lsi_interleave_iterate(ls_dataset *d, const lsi_opening *how,
+                                 lsi_iterator **out, ls_error *err)
 {
     static const lsi_iterator_ops ops = {next_interleaved,   fill_interleaved,
                                          skip_interleaved,   save_interleave,
                                          restore_interleave, close_interleave};
     const ls_status st =
-        lsi_function_iterator_new(&ops, sizeof(struct interleave), d, out, err);
+        lsi_function_iterator_new(&ops, sizeof(struct interleave), d, how, out, err);
 
     if (st == LS_OK) {
         ((struct interleave *)*out)->node = (const lsi_interleave_node *)d;
-        ((struct interleave *)*out)->depth = lsi_iterate_depth(d);
     }
     return st;
 }

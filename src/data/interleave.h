@@ -23,5 +23,6 @@ typedef struct lsi_interleave_node {
 ls_status lsi_interleave_open(const lsi_interleave_node *node, ls_value *element,
                               ls_dataset **out, bool *check, ls_error *err);
 
-ls_status lsi_interleave_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err);
+ls_status lsi_interleave_iterate(ls_dataset *d, const lsi_opening *how,
+                                 lsi_iterator **out, ls_error *err);
 #endif

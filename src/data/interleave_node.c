@@ -88,12 +88,13 @@ static ls_status spec_of_first(const lsi_interleave_node *node, ls_spec **out,
                                ls_error *err)
 {
     ls_dataset *from = node->base.inputs[0], *made = NULL;
+    const lsi_opening nowhere = {NULL, 0, from->depth};
     lsi_iterator *it = NULL;
     ls_value *first = NULL;
     bool check = false;
     ls_status st = LS_OUT_OF_RANGE;
 
-    if (is_pure(from) && lsi_dataset_iterate(from, &it, NULL) == LS_OK) {
+    if (is_pure(from) && lsi_dataset_iterate(from, &nowhere, &it, NULL) == LS_OK) {
         st = lsi_iterator_next(it, &first, NULL);
     }
     if (st == LS_OK) {

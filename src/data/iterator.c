@@ -12,13 +12,20 @@
 #define VERSION 2
 
 struct ls_iterator {
-    lsi_mutex lock; // guards the rest
+    lsi_mutex lock;      // guards the rest
+    ls_runtime *runtime; // retained
     ls_dataset *dataset;
     lsi_iterator *it;
     bool ended;
 };
 
 ls_status ls_dataset_iterate(ls_dataset *d, ls_iterator **out, ls_error *err)
+{
+    return ls_dataset_iterate_in(d, NULL, out, err);
+}
+
+ls_status ls_dataset_iterate_in(ls_dataset *d, ls_runtime *rt, ls_iterator **out,
+                                ls_error *err)
 {
     ls_iterator *made = NULL;
     ls_status st;
@@ -36,12 +43,13 @@ ls_status ls_dataset_iterate(ls_dataset *d, ls_iterator **out, ls_error *err)
     if (made == NULL) {
         return lsi_fail_memory(err, "an iterator", sizeof *made);
     }
-    st = lsi_pipeline_iterate(d, &made->it, err);
+    st = lsi_pipeline_iterate(d, rt, &made->it, err);
     if (st != LS_OK) {
         lsi_free(made);
         return st;
     }
     lsi_mutex_init(&made->lock);
+    made->runtime = ls_runtime_retain(made->it->as.device->runtime);
     made->dataset = ls_dataset_retain(d);
     *out = made;
     return LS_OK;
@@ -52,6 +60,7 @@ void ls_iterator_release(ls_iterator *it)
     if (it != NULL) {
         lsi_iterator_close(it->it);
         ls_dataset_release(it->dataset);
+        ls_runtime_release(it->runtime); // last: it joins the threads
         lsi_mutex_destroy(&it->lock);
         lsi_free(it);
     }
@@ -108,7 +117,8 @@ ls_status ls_iterator_save(ls_iterator *it, ls_value **out, ls_error *err)
                       : LS_OK;
     }
     if (st == LS_OK) {
-        st = ls_tensor_create(NULL, LS_U8, LS_SHAPE((int64_t)w.size), w.bytes, &t, err);
+        st = lsi_tensor_create(it->it->as.device, LS_U8, LS_SHAPE((int64_t)w.size),
+                               w.bytes, &t, err);
     }
     if (st == LS_OK) {
         st = ls_value_tensor(t, out, err);
@@ -155,7 +165,7 @@ static ls_status restore_iterator(ls_iterator *it, lsi_state_reader *r, ls_error
     ls_status st = check_frame(r, &ended, err);
 
     if (st == LS_OK) {
-        st = lsi_dataset_iterate_inside(it->dataset, 0, it->it->lineage, &fresh, err);
+        st = lsi_dataset_iterate(it->dataset, &it->it->as, &fresh, err);
     }
     if (st == LS_OK) {
         st = lsi_pipeline_restore(&fresh, r, err);
@@ -187,7 +197,7 @@ ls_status ls_iterator_restore(ls_iterator *it, ls_value *state, ls_error *err)
                              "ls_iterator_save() returned",
                              ls_value_kind_name(ls_value_kind_of(state)));
     }
-    lsi_state_reader r = {ls_tensor_data(t), ls_tensor_bytes(t), 0};
+    lsi_state_reader r = {ls_tensor_data(t), ls_tensor_bytes(t), 0, NULL};
     lsi_mutex_lock(&it->lock);
     st = restore_iterator(it, &r, err);
     lsi_mutex_unlock(&it->lock);

@@ -20,6 +20,7 @@ struct legacy_iterator {
 /* The rows of the k-th of n pieces. */
 struct piece {
     int64_t k, n;
+    ls_device *device;
 };
 
 static ls_status cut_leaf(const ls_value *v, const void *user, ls_value **out,
@@ -40,9 +41,9 @@ static ls_status cut_leaf(const ls_value *v, const void *user, ls_value **out,
     const int64_t begin = each > 0 && p->k > rows / each ? rows : p->k * each;
     const int64_t end = LSI_MIN(begin + each, rows);
     if (sparse) {
-        return lsi_sparse_rows(v, begin, end, false, out, err);
+        return lsi_sparse_rows(v, begin, end, false, p->device, out, err);
     }
-    part = lsi_tensor_rows(t, begin, LSI_MAX(begin, end));
+    part = lsi_tensor_rows(t, begin, LSI_MAX(begin, end), p->device);
     st = part != NULL ? ls_value_tensor(part, out, err)
                       : lsi_fail_memory(err, "a piece of a batch", sizeof *part);
     ls_tensor_release(part);
@@ -53,7 +54,7 @@ static ls_status next_piece(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct legacy_iterator *l = (struct legacy_iterator *)it;
     const int64_t n = ((const struct legacy *)it->dataset)->pieces;
-    const struct piece p = {l->batch != NULL ? l->piece : 0, n};
+    const struct piece p = {l->batch != NULL ? l->piece : 0, n, it->as.device};
     ls_status st = LS_OK;
 
     if (l->batch == NULL) {
@@ -114,14 +115,15 @@ static ls_status restore_pieces(lsi_iterator *it, lsi_state_reader *r, ls_error 
     return st;
 }
 
-static ls_status iterate_pieces(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_pieces(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                                ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_piece,
                                          .save = save_pieces,
                                          .restore = restore_pieces,
                                          .close = close_pieces};
 
-    return lsi_unary_iterator_new(&ops, sizeof(struct legacy_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct legacy_iterator), d, how, out, err);
 }
 
 static ls_dataset *rebuild_pieces(const ls_dataset *d, ls_dataset *const *inputs)

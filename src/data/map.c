@@ -61,14 +61,15 @@ static void close_map(lsi_iterator *it)
     lsi_unary_iterator_close(it);
 }
 
-static ls_status iterate_map(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_map(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                             ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_mapped,
                                          .save = save_map,
                                          .restore = restore_map,
                                          .close = close_map};
 
-    return lsi_function_iterator_new(&ops, sizeof(struct map), d, out, err);
+    return lsi_function_iterator_new(&ops, sizeof(struct map), d, how, out, err);
 }
 
 /* ---- the node ---- */

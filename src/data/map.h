@@ -16,5 +16,6 @@ typedef struct lsi_map_node {
 ls_status lsi_map_call(const lsi_iterator *it, uint64_t number, ls_context **c,
                        ls_value *element, ls_value **out, ls_error *err);
 
-ls_status lsi_parallel_map_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err);
+ls_status lsi_parallel_map_iterate(ls_dataset *d, const lsi_opening *how,
+                                   lsi_iterator **out, ls_error *err);
 #endif

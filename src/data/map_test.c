@@ -1,6 +1,5 @@
 /* map, parallel_map and filter: order, failures, parallel calls, saving. */
 #include "data/data_test.h"
-#include "data/input_threads.h"
 #include "lockstep/replica.h"
 
 static ls_value *square(ls_context *c, ls_value *x, void *user)
@@ -192,8 +191,10 @@ LST_TEST(calls_go_on_at_once)
 
 LST_TEST(what_is_done_early_waits_for_its_turn)
 {
-    struct crowd crowd = {
-        .most = lsi_input_threads_count() > 1 ? 0 : 4}; // a single thread: no waiting
+    struct crowd crowd = {.most = lsi_input_threads_count(lsi_runtime_input_threads(
+                                      lsi_runtime_default())) > 1
+                                      ? 0
+                                      : 4}; // a single thread: no waiting
 
     lsi_mutex_init(&crowd.lock);
     lsi_cond_init(&crowd.more);

@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-/* Of the iterator that this thread is making: its lineage, and the depth of the nodes
- * that it is inside of. */
-static _Thread_local uint64_t lineage_now;
-static _Thread_local int depth_now;
-
 /* A step of SplitMix64: neighbouring numbers give unrelated results, and the order of the
  * steps matters. */
 static uint64_t link_lineage(uint64_t lineage, uint64_t number)
@@ -21,11 +16,11 @@ static uint64_t link_lineage(uint64_t lineage, uint64_t number)
 
 uint64_t lsi_lineage_below(const lsi_iterator *it, uint64_t number)
 {
-    return link_lineage(link_lineage(it->lineage, number), it->dataset->share);
+    return link_lineage(link_lineage(it->as.lineage, number), it->dataset->share);
 }
 
 ls_status lsi_iterator_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
-                           lsi_iterator **out, ls_error *err)
+                           const lsi_opening *how, lsi_iterator **out, ls_error *err)
 {
     lsi_iterator *it = lsi_alloc(1, size);
 
@@ -34,40 +29,39 @@ ls_status lsi_iterator_new(const lsi_iterator_ops *ops, size_t size, ls_dataset 
     }
     it->ops = ops;
     it->dataset = ls_dataset_retain(d);
-    it->lineage = lineage_now;
+    it->as = *how;
     *out = it;
     return LS_OK;
 }
 
-ls_status lsi_dataset_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+ls_status lsi_dataset_iterate(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                              ls_error *err)
 {
     const ls_status st = ls_dataset_status(d, err);
 
-    return st == LS_OK ? d->ops->iterate(d, out, err) : st;
+    return st == LS_OK ? d->ops->iterate(d, how, out, err) : st;
 }
 
-ls_status lsi_dataset_iterate_as(ls_dataset *d, uint64_t lineage, lsi_iterator **out,
-                                 ls_error *err)
+lsi_input_threads *lsi_iterator_threads(const lsi_iterator *it)
 {
-    const uint64_t former = lineage_now;
-    ls_status st;
-
-    lineage_now = lineage;
-    st = lsi_dataset_iterate(d, out, err);
-    lineage_now = former;
-    return st;
+    return it->as.device != NULL ? lsi_runtime_input_threads(it->as.device->runtime)
+                                 : NULL;
 }
 
-int lsi_iterate_depth(const ls_dataset *d)
+ls_status lsi_iterator_open_input(const lsi_iterator *it, ls_dataset *d, uint64_t lineage,
+                                  lsi_iterator **out, ls_error *err)
 {
-    return LSI_MAX(depth_now, d->depth);
+    const lsi_opening how = {it->as.device, lineage, it->as.depth};
+
+    return lsi_dataset_iterate(d, &how, out, err);
 }
 
-ls_status lsi_dataset_iterate_inside(ls_dataset *d, int around, uint64_t lineage,
-                                     lsi_iterator **out, ls_error *err)
+ls_status lsi_iterator_open_made(const lsi_iterator *it, ls_dataset *d, uint64_t lineage,
+                                 lsi_iterator **out, ls_error *err)
 {
-    const int former = depth_now;
-    ls_status st = ls_dataset_status(d, err);
+    const int around = it->as.depth;
+    lsi_opening how = {it->as.device, lineage, around};
+    const ls_status st = ls_dataset_status(d, err);
 
     if (st != LS_OK) {
         return st;
@@ -78,10 +72,8 @@ ls_status lsi_dataset_iterate_inside(ls_dataset *d, int around, uint64_t lineage
                         "%d: together that is more than %d",
                         d->depth, around, LS_DATASET_MAX_DEPTH);
     }
-    depth_now = around + d->depth;
-    st = lsi_dataset_iterate_as(d, lineage, out, err);
-    depth_now = former;
-    return st;
+    how.depth += d->depth;
+    return lsi_dataset_iterate(d, &how, out, err);
 }
 
 void lsi_iterator_close(lsi_iterator *it)
@@ -96,23 +88,17 @@ void lsi_iterator_close(lsi_iterator *it)
     lsi_free(it);
 }
 
-ls_status lsi_iterator_renew(lsi_iterator **it, ls_dataset *d, ls_error *err)
-{
-    lsi_iterator_close(*it);
-    *it = NULL;
-    return lsi_dataset_iterate(d, it, err);
-}
-
 static ls_status new_over_input(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
-                                bool below, lsi_iterator **out, ls_error *err)
+                                const lsi_opening *how, bool below, lsi_iterator **out,
+                                ls_error *err)
 {
     lsi_iterator *it = NULL;
-    ls_status st = lsi_iterator_new(ops, size, d, &it, err);
+    ls_status st = lsi_iterator_new(ops, size, d, how, &it, err);
 
     if (st == LS_OK) {
-        st = lsi_dataset_iterate_as(d->inputs[0],
-                                    below ? lsi_lineage_below(it, 0) : it->lineage,
-                                    &((lsi_unary_iterator *)it)->input, err);
+        st = lsi_iterator_open_input(it, d->inputs[0],
+                                     below ? lsi_lineage_below(it, 0) : how->lineage,
+                                     &((lsi_unary_iterator *)it)->input, err);
     }
     if (st == LS_OK) {
         *out = it;
@@ -124,15 +110,17 @@ static ls_status new_over_input(const lsi_iterator_ops *ops, size_t size, ls_dat
 }
 
 ls_status lsi_unary_iterator_new(const lsi_iterator_ops *ops, size_t size, ls_dataset *d,
-                                 lsi_iterator **out, ls_error *err)
+                                 const lsi_opening *how, lsi_iterator **out,
+                                 ls_error *err)
 {
-    return new_over_input(ops, size, d, false, out, err);
+    return new_over_input(ops, size, d, how, false, out, err);
 }
 
 ls_status lsi_function_iterator_new(const lsi_iterator_ops *ops, size_t size,
-                                    ls_dataset *d, lsi_iterator **out, ls_error *err)
+                                    ls_dataset *d, const lsi_opening *how,
+                                    lsi_iterator **out, ls_error *err)
 {
-    return new_over_input(ops, size, d, true, out, err);
+    return new_over_input(ops, size, d, how, true, out, err);
 }
 
 void lsi_unary_iterator_close(lsi_iterator *it)
@@ -245,21 +233,22 @@ ls_status lsi_input_iterator_save(lsi_iterator *it, lsi_state_writer *w, ls_erro
     return it != NULL ? lsi_iterator_save(it, w, err) : LS_OK;
 }
 
-ls_status lsi_input_iterator_restore(lsi_iterator **it, uint64_t lineage, ls_dataset *d,
-                                     lsi_state_reader *r, ls_error *err)
+ls_status lsi_input_iterator_restore(const lsi_iterator *it, lsi_iterator **input,
+                                     uint64_t lineage, ls_dataset *d, lsi_state_reader *r,
+                                     ls_error *err)
 {
     bool there = false;
     ls_status st = lsi_state_read_bool(r, &there, err);
 
     if (st == LS_OK && !there) {
-        lsi_iterator_close(*it);
-        *it = NULL;
+        lsi_iterator_close(*input);
+        *input = NULL;
     } else if (st == LS_OK) {
-        if (*it == NULL) {
-            st = lsi_dataset_iterate_as(d, lineage, it, err);
+        if (*input == NULL) {
+            st = lsi_iterator_open_input(it, d, lineage, input, err);
         }
         if (st == LS_OK) {
-            st = lsi_iterator_restore(*it, r, err);
+            st = lsi_iterator_restore(*input, r, err);
         }
     }
     return st;
@@ -276,16 +265,31 @@ static const ls_dataset *find_stateful(const ls_dataset *d)
     return found;
 }
 
-ls_status lsi_pipeline_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+ls_device *lsi_input_device(ls_runtime *rt)
 {
-    const ls_runtime *rt = lsi_runtime_default();
-    const uint64_t seed = d->seeded    ? (uint64_t)d->seed
-                          : rt != NULL ? lsi_runtime_seed(rt)
-                                       : 0;
-    const uint64_t pass = atomic_fetch_add_explicit(&d->passes, 1, memory_order_relaxed);
+    if (rt == NULL) {
+        rt = lsi_runtime_default();
+    }
+    return rt != NULL ? ls_runtime_device(rt, 0) : NULL;
+}
 
-    return lsi_dataset_iterate_inside(d, 0, link_lineage(link_lineage(0, seed), pass),
-                                      out, err);
+ls_status lsi_pipeline_iterate(ls_dataset *d, ls_runtime *rt, lsi_iterator **out,
+                               ls_error *err)
+{
+    ls_device *device = lsi_input_device(rt);
+    lsi_opening how = {device, 0, d->depth};
+    uint64_t seed = (uint64_t)d->seed;
+
+    if (device == NULL) {
+        return lsi_fail_memory(err, "the default runtime", sizeof *device);
+    }
+    if (!d->seeded) {
+        seed = lsi_runtime_seed(device->runtime);
+    }
+    how.lineage =
+        link_lineage(link_lineage(0, seed),
+                     atomic_fetch_add_explicit(&d->passes, 1, memory_order_relaxed));
+    return lsi_dataset_iterate(d, &how, out, err);
 }
 
 ls_status lsi_pipeline_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err)
@@ -304,7 +308,7 @@ ls_status lsi_pipeline_save(lsi_iterator *it, lsi_state_writer *w, ls_error *err
         (void)lsi_state_write_without(w, outside);
     }
     lsi_state_write_u64(w, lsi_dataset_fingerprint(it->dataset));
-    lsi_state_write_u64(w, it->lineage);
+    lsi_state_write_u64(w, it->as.lineage);
     lsi_state_write_u64(w,
                         atomic_load_explicit(&it->dataset->passes, memory_order_relaxed));
     return lsi_iterator_save(it, w, err);
@@ -316,8 +320,8 @@ static ls_status remake_iterator(lsi_iterator **it, uint64_t lineage, ls_error *
     lsi_iterator *made = NULL;
     ls_status st = LS_OK;
 
-    if ((*it)->lineage != lineage) {
-        st = lsi_dataset_iterate_as((*it)->dataset, lineage, &made, err);
+    if ((*it)->as.lineage != lineage) {
+        st = lsi_iterator_open_input(*it, (*it)->dataset, lineage, &made, err);
     }
     if (made != NULL) {
         lsi_iterator_close(*it);
@@ -332,6 +336,7 @@ ls_status lsi_pipeline_restore(lsi_iterator **it, lsi_state_reader *r, ls_error 
     ls_dataset *d = (*it)->dataset;
     ls_status st = lsi_state_read_u64(r, &print, err);
 
+    r->device = (*it)->as.device;
     if (st != LS_OK) {
         return st;
     }

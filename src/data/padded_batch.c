@@ -130,9 +130,9 @@ static void copy_corner(char *to, const ls_shape *into, const char *data,
 
 /* The batch of one component; the bytes of strings are copied. */
 static ls_status stack_rows(const struct target *want, size_t k, const ls_value **leaves,
-                            size_t step, size_t n, ls_value **out, ls_error *err)
+                            size_t step, size_t n, ls_device *device, ls_value **out,
+                            ls_error *err)
 {
-    ls_runtime *rt = lsi_runtime_default();
     ls_dtype dtype = LS_F32;
     ls_shape row = {0}, shape = {0};
     ls_tensor *t = NULL;
@@ -152,9 +152,8 @@ static ls_status stack_rows(const struct target *want, size_t k, const ls_value 
     shape.dims[0] = (int64_t)n;
     memcpy(shape.dims + 1, row.dims, (size_t)row.ndim * sizeof *row.dims);
     rows = ls_shape_count(&row);
-    t = rt != NULL && rows >= 0 && ls_shape_count(&shape) >= 0
-            ? lsi_tensor_new(ls_runtime_device(rt, 0), dtype, &shape)
-            : NULL;
+    t = rows >= 0 && ls_shape_count(&shape) >= 0 ? lsi_tensor_new(device, dtype, &shape)
+                                                 : NULL;
     if (t == NULL) {
         return lsi_fail_memory(err, "a padded batch", n * sizeof(ls_tensor));
     }
@@ -172,7 +171,7 @@ static ls_status stack_rows(const struct target *want, size_t k, const ls_value 
     if (dtype == LS_STRING) { // so far they point into the elements' memory
         ls_tensor *own = NULL;
 
-        st = ls_tensor_create(NULL, LS_STRING, shape, t->data, &own, err);
+        st = lsi_tensor_create(device, LS_STRING, shape, t->data, &own, err);
         ls_tensor_release(t);
         t = own;
     }
@@ -246,7 +245,7 @@ static ls_status build_batch(struct padded *p, const ls_spec *spec, ls_value **o
     }
     for (size_t k = 0; k < nleaves && st == LS_OK; k++) {
         st = stack_rows(node->n > 0 ? &node->targets[k] : &any, k, leaves + k, nleaves,
-                        p->count, &made[k], err);
+                        p->count, p->unary.base.as.device, &made[k], err);
     }
     if (st == LS_OK) {
         st = lsi_spec_pack(spec, made, out, err);
@@ -322,14 +321,15 @@ static void close_padded(lsi_iterator *it)
     lsi_unary_iterator_close(it);
 }
 
-static ls_status iterate_padded(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_padded(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                                ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_padded,
                                          .save = save_padded,
                                          .restore = restore_padded,
                                          .close = close_padded};
 
-    return lsi_unary_iterator_new(&ops, sizeof(struct padded), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct padded), d, how, out, err);
 }
 
 /* ---- the node ---- */

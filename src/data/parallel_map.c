@@ -8,7 +8,6 @@
  * The saved state is the input's position and the elements whose results were not
  * consumed yet: after a restore the function is called for them again.
  */
-#include "data/input_threads.h"
 #include "data/map.h"
 
 enum { MOST_CALLS = 64, ROOM = 2 * MOST_CALLS };
@@ -25,6 +24,7 @@ struct slot {
 struct parallel_map {
     lsi_unary_iterator unary; // its input is used by the thread that has set `reading`
     const lsi_map_node *node;
+    lsi_input_threads *threads;
     lsi_mutex lock; // guards all below
     lsi_cond change;
     struct slot *slots;
@@ -53,7 +53,7 @@ static void submit_worker(struct parallel_map *m)
     const bool room = m->count < m->limit && !m->ended && !m->reading;
 
     if (room && !m->hold && m->workers < m->calls &&
-        lsi_input_threads_submit(run_worker, m)) {
+        lsi_input_threads_submit(m->threads, run_worker, m)) {
         m->workers++;
     }
 }
@@ -157,7 +157,7 @@ static void run_worker(void *arg)
 static void stop_workers(struct parallel_map *m)
 {
     m->hold = true;
-    while (m->workers > 0 && lsi_input_threads_cancel(run_worker, m)) {
+    while (m->workers > 0 && lsi_input_threads_cancel(m->threads, run_worker, m)) {
         m->workers--;
     }
     while (m->workers > 0 || m->busy > 0) {
@@ -324,10 +324,10 @@ static void close_parallel_map(lsi_iterator *it)
     lsi_cond_destroy(&m->change);
     lsi_mutex_destroy(&m->lock);
     lsi_unary_iterator_close(it);
-    lsi_input_threads_leave();
 }
 
-ls_status lsi_parallel_map_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+ls_status lsi_parallel_map_iterate(ls_dataset *d, const lsi_opening *how,
+                                   lsi_iterator **out, ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_mapped,
                                          .save = save_parallel_map,
@@ -336,14 +336,16 @@ ls_status lsi_parallel_map_iterate(ls_dataset *d, lsi_iterator **out, ls_error *
     const lsi_map_node *node = (const lsi_map_node *)d;
     struct parallel_map *m = NULL;
     lsi_iterator *it = NULL;
-    const ls_status st = lsi_function_iterator_new(&ops, sizeof *m, d, &it, err);
+    const ls_status st = lsi_function_iterator_new(&ops, sizeof *m, d, how, &it, err);
 
     if (st != LS_OK) {
         return st;
     }
     m = (struct parallel_map *)it;
     m->node = node;
-    m->calls = node->parallel == LS_AUTOTUNE ? lsi_input_threads_count() : node->parallel;
+    m->threads = lsi_iterator_threads(it);
+    m->calls = node->parallel == LS_AUTOTUNE ? lsi_input_threads_count(m->threads)
+                                             : node->parallel;
     m->calls = LSI_MIN(m->calls, MOST_CALLS);
     if (d->options.threads > 0) {
         m->calls = LSI_MIN(m->calls, d->options.threads);
@@ -352,7 +354,6 @@ ls_status lsi_parallel_map_iterate(ls_dataset *d, lsi_iterator **out, ls_error *
     m->room = ROOM; // enough for a state saved with more threads
     lsi_mutex_init(&m->lock);
     lsi_cond_init(&m->change);
-    lsi_input_threads_use();
     m->slots = lsi_alloc(m->room, sizeof *m->slots);
     m->queue = lsi_alloc(m->room, sizeof(struct slot *));
     m->contexts = lsi_alloc(m->room, sizeof(ls_context *));

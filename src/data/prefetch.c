@@ -4,7 +4,6 @@
  * consumed. If the buffer is empty and the producer has not begun, the consumer reads by
  * itself, so it only waits for a producer that is running.
  */
-#include "data/input_threads.h"
 #include "data/user_function.h"
 
 enum { CHOSEN = 4, FIRST_ROOM = 8 };
@@ -16,7 +15,8 @@ struct prefetch_node {
 
 struct prefetch {
     lsi_unary_iterator unary; // its input is used by the thread that has set `reading`
-    lsi_mutex lock;           // guards all below
+    lsi_input_threads *threads;
+    lsi_mutex lock; // guards all below
     lsi_cond change;
     lsi_outcome *queue;
     size_t room, first, count;
@@ -77,7 +77,7 @@ static void run_producer(void *arg);
 static void submit_producer(struct prefetch *p)
 {
     if (!p->queued && !p->reading && !p->hold && !p->ended && 2 * p->count <= p->limit) {
-        p->queued = lsi_input_threads_submit(run_producer, p);
+        p->queued = lsi_input_threads_submit(p->threads, run_producer, p);
     }
 }
 
@@ -98,7 +98,8 @@ static void run_producer(void *arg)
         if (p->waiting) {
             lsi_cond_broadcast(&p->change);
         }
-        if (lsi_input_threads_backlog()) { // others wait for a thread: queue behind them
+        if (lsi_input_threads_backlog(
+                p->threads)) { // others wait for a thread: queue behind them
             submit_producer(p);
         }
     }
@@ -110,7 +111,7 @@ static void run_producer(void *arg)
 static void stop_producer(struct prefetch *p)
 {
     p->hold = true;
-    if (p->queued && lsi_input_threads_cancel(run_producer, p)) {
+    if (p->queued && lsi_input_threads_cancel(p->threads, run_producer, p)) {
         p->queued = false;
     }
     while (p->queued || p->reading) {
@@ -225,10 +226,10 @@ static void close_prefetch(lsi_iterator *it)
     lsi_cond_destroy(&p->change);
     lsi_mutex_destroy(&p->lock);
     lsi_unary_iterator_close(it);
-    lsi_input_threads_leave();
 }
 
-static ls_status iterate_prefetch(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_prefetch(ls_dataset *d, const lsi_opening *how,
+                                  lsi_iterator **out, ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_prefetched,
                                          .save = save_prefetch,
@@ -239,16 +240,16 @@ static ls_status iterate_prefetch(ls_dataset *d, lsi_iterator **out, ls_error *e
     ls_status st = LS_OK;
 
     if (buffer == 0) {
-        return lsi_dataset_iterate(d->inputs[0], out, err);
+        return lsi_dataset_iterate(d->inputs[0], how, out, err);
     }
-    st = lsi_unary_iterator_new(&ops, sizeof(struct prefetch), d, &it, err);
+    st = lsi_unary_iterator_new(&ops, sizeof(struct prefetch), d, how, &it, err);
     if (st == LS_OK) {
         struct prefetch *p = (struct prefetch *)it;
 
         p->limit = buffer == LS_AUTOTUNE ? CHOSEN : (size_t)buffer;
         lsi_mutex_init(&p->lock);
         lsi_cond_init(&p->change);
-        lsi_input_threads_use();
+        p->threads = lsi_iterator_threads(it);
         *out = it;
     }
     return st;

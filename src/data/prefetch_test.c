@@ -1,6 +1,5 @@
 /* prefetch: reading ahead, the threads it shares, saving, failing allocations. */
 #include "data/data_test.h"
-#include "data/input_threads.h"
 #include "lockstep/replica.h"
 
 static ls_value *fail_at_two(ls_context *c, ls_value *x, void *user)
@@ -109,30 +108,6 @@ LST_TEST(many_pipelines_share_few_threads)
         ls_dataset_release(d[i]);
     }
     lsi_free(t);
-}
-
-static void tick(void *arg)
-{
-    atomic_fetch_add((atomic_int *)arg, 1);
-}
-
-LST_TEST(work_runs_once_or_is_taken_back)
-{
-    atomic_int runs = 0;
-    int given = 0, back = 0;
-
-    LST_CHECK(lsi_input_threads_count() >= 1);
-    lsi_input_threads_use();
-    for (int i = 0; i < 1000; i++) {
-        given += lsi_input_threads_submit(tick, &runs);
-        if (i % 3 == 0) {
-            back += lsi_input_threads_cancel(tick, &runs);
-        }
-    }
-    LST_CHECK(given == 1000);
-    lsi_input_threads_leave(); // queued calls run before the threads are joined
-    LST_CHECK(atomic_load(&runs) + back == given);
-    LST_CHECK(!lsi_input_threads_cancel(tick, &runs) && !lsi_input_threads_backlog());
 }
 
 static ls_dataset *buffered(void)
@@ -253,7 +228,6 @@ LST_TEST(no_allocation_that_fails_in_a_prefetch_leaks_or_hangs)
 LST_MAIN(LST_CASE(a_prefetch_changes_nothing_but_the_time),
          LST_CASE(a_producer_reads_ahead_as_far_as_the_buffer_goes),
          LST_CASE(many_pipelines_share_few_threads),
-         LST_CASE(work_runs_once_or_is_taken_back),
          LST_CASE(D104_what_was_produced_and_not_consumed_is_saved),
          LST_CASE(a_position_saved_while_the_producer_runs_is_exact),
          LST_CASE(prefetches_continue_where_they_were_saved),

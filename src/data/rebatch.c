@@ -43,7 +43,8 @@ static ls_status add_piece(struct gathered *g, const struct rebatch_iterator *b,
 
             st = lsi_spec_unknown(&any, err);
             if (st == LS_OK) {
-                st = lsi_batch_rows_create(any, want, &g->rows, err);
+                st = lsi_batch_rows_create(any, want, b->unary.base.as.device, &g->rows,
+                                           err);
             }
             ls_spec_release(any);
             if (st == LS_OK) {
@@ -105,13 +106,14 @@ static ls_status gather_rows(struct rebatch_iterator *b, int64_t want, struct ga
     return st;
 }
 
-static ls_status finish_batch(struct gathered *g, ls_value **out, ls_error *err)
+static ls_status finish_batch(struct gathered *g, ls_device *device, ls_value **out,
+                              ls_error *err)
 {
     ls_error why = LS_ERROR_INIT;
     ls_status st;
 
     if (g->rows == NULL) {
-        return lsi_value_rows(g->first, g->begin, g->end, out, err);
+        return lsi_value_rows(g->first, g->begin, g->end, device, out, err);
     }
     st = lsi_batch_rows_take(g->rows, out, &why);
     if (st == LS_INVALID_ARGUMENT) { // TensorFlow's code for rows that differ
@@ -139,11 +141,11 @@ static ls_status next_rebatch(lsi_iterator *it, ls_value **out, ls_error *err)
     if (st == LS_OK) {
         b->turn = (b->turn + 1) % node->n;
         if (want == 0) {
-            st = lsi_spec_no_rows(it->dataset->spec, out, err);
+            st = lsi_spec_no_rows(it->dataset->spec, it->as.device, out, err);
         } else if (g.count == 0 || (node->exact && g.count < want)) {
             st = LS_OUT_OF_RANGE;
         } else {
-            st = finish_batch(&g, out, err);
+            st = finish_batch(&g, it->as.device, out, err);
         }
     }
     ls_value_release(g.first);
@@ -213,14 +215,16 @@ static ls_status restore_rebatch(lsi_iterator *it, lsi_state_reader *r, ls_error
     return st;
 }
 
-static ls_status iterate_rebatch(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_rebatch(ls_dataset *d, const lsi_opening *how,
+                                 lsi_iterator **out, ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_rebatch,
                                          .save = save_rebatch,
                                          .restore = restore_rebatch,
                                          .close = close_rebatch};
 
-    return lsi_unary_iterator_new(&ops, sizeof(struct rebatch_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct rebatch_iterator), d, how, out,
+                                  err);
 }
 
 /* ---- building ---- */

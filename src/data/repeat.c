@@ -33,8 +33,9 @@ static ls_status next_pass(struct repeat_iterator *p, ls_error *err)
     ls_status st = LS_OK;
 
     if (!last || node->spare) {
-        st = lsi_dataset_iterate_as(
-            input, lsi_lineage_below(&p->unary.base, (uint64_t)p->pass + 1), &made, err);
+        st = lsi_iterator_open_input(
+            &p->unary.base, input,
+            lsi_lineage_below(&p->unary.base, (uint64_t)p->pass + 1), &made, err);
     }
     if (st != LS_OK) {
         return st; // the next call tries again
@@ -97,11 +98,12 @@ static ls_status restore_repeat(lsi_iterator *it, lsi_state_reader *r, ls_error 
         p->unary.input = NULL;
     }
     p->pass = (int64_t)pass;
-    return lsi_input_iterator_restore(&p->unary.input, lsi_lineage_below(it, pass),
+    return lsi_input_iterator_restore(it, &p->unary.input, lsi_lineage_below(it, pass),
                                       it->dataset->inputs[0], r, err);
 }
 
-static ls_status iterate_repeat(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_repeat(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                                ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_repeat,
                                          .save = save_repeat,
@@ -111,12 +113,13 @@ static ls_status iterate_repeat(ls_dataset *d, lsi_iterator **out, ls_error *err
     ls_status st;
 
     if (count == 1) {
-        return lsi_dataset_iterate(d->inputs[0], out, err);
+        return lsi_dataset_iterate(d->inputs[0], how, out, err);
     }
     if (count == 0) {
-        return lsi_iterator_new(&ops, sizeof(struct repeat_iterator), d, out, err);
+        return lsi_iterator_new(&ops, sizeof(struct repeat_iterator), d, how, out, err);
     }
-    st = lsi_function_iterator_new(&ops, sizeof(struct repeat_iterator), d, out, err);
+    st =
+        lsi_function_iterator_new(&ops, sizeof(struct repeat_iterator), d, how, out, err);
     if (st == LS_OK) {
         ((struct repeat_iterator *)*out)->fresh = true;
     }

@@ -291,7 +291,7 @@ static ls_status read_strings(lsi_state_reader *r, const ls_shape *shape, ls_ten
         strings[i].ptr = text;
     }
     if (st == LS_OK) {
-        st = ls_tensor_create(NULL, LS_STRING, *shape, strings, out, err);
+        st = lsi_tensor_create(r->device, LS_STRING, *shape, strings, out, err);
     }
     lsi_free(strings);
     return st;
@@ -340,7 +340,7 @@ static ls_status read_tensor(lsi_state_reader *r, ls_value **v, ls_error *err)
     } else if (bytes > r->size - r->at) {
         st = lsi_state_damaged(err, "a tensor has more bytes than are left");
     } else {
-        st = ls_tensor_create(NULL, dtype, shape, r->bytes + r->at, &t, err);
+        st = lsi_tensor_create(r->device, dtype, shape, r->bytes + r->at, &t, err);
         r->at += bytes;
     }
     if (st == LS_OK) {

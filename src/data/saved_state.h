@@ -28,6 +28,7 @@ bool lsi_state_write_without(lsi_state_writer *w, const ls_dataset *d);
 typedef struct lsi_state_reader {
     const uint8_t *bytes;
     size_t size, at;
+    ls_device *device; /* of the elements that are read; NULL: none */
 } lsi_state_reader;
 ls_status lsi_state_read_u64(lsi_state_reader *r, uint64_t *x, ls_error *err);
 ls_status lsi_state_read_bool(lsi_state_reader *r, bool *x, ls_error *err);

@@ -337,7 +337,7 @@ LST_TEST(a_hostile_state_fails_or_gives_a_position_but_breaks_nothing)
         lsi_iterator *it = NULL;
         lsi_state_writer w = {0};
 
-        LST_OK(lsi_dataset_iterate(d, &it, NULL));
+        LST_OK(lsi_pipeline_iterate(d, NULL, &it, NULL));
         for (int i = 0; i < 2; i++) {
             ls_value *v = NULL;
 
@@ -348,7 +348,7 @@ LST_TEST(a_hostile_state_fails_or_gives_a_position_but_breaks_nothing)
         LST_OK(lsi_iterator_save(it, &w, NULL));
         for (size_t i = 0; i < w.size * LSI_COUNT_OF(turns); i++) {
             const size_t at = i / LSI_COUNT_OF(turns);
-            lsi_state_reader r = {w.bytes, w.size, 0};
+            lsi_state_reader r = {w.bytes, w.size, 0, it->as.device};
             const uint8_t turn = turns[i % LSI_COUNT_OF(turns)];
 
             w.bytes[at] ^= turn;

@@ -102,7 +102,8 @@ static ls_status restore_shard(lsi_iterator *it, lsi_state_reader *r, ls_error *
     return lsi_iterator_restore(s->unary.input, r, err);
 }
 
-static ls_status iterate_shard(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_shard(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                               ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_shard,
                                          .save = save_shard,
@@ -115,7 +116,7 @@ static ls_status iterate_shard(ls_dataset *d, lsi_iterator **out, ls_error *err)
                         "dataset with the policy LS_SHARD_BY_HINT fills in; it cannot be "
                         "iterated before");
     }
-    return lsi_unary_iterator_new(&ops, sizeof(struct shard_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct shard_iterator), d, how, out, err);
 }
 
 static ls_dataset *build_shard(ls_dataset *d, int64_t shards, int64_t index,

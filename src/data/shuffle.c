@@ -153,7 +153,8 @@ static ls_status restore_shuffle(lsi_iterator *it, lsi_state_reader *r, ls_error
     return st;
 }
 
-static ls_status iterate_shuffle(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_shuffle(ls_dataset *d, const lsi_opening *how,
+                                 lsi_iterator **out, ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_shuffled,
                                          .fill = fill_shuffled,
@@ -162,7 +163,7 @@ static ls_status iterate_shuffle(ls_dataset *d, lsi_iterator **out, ls_error *er
                                          .close = close_shuffle};
     lsi_iterator *it = NULL;
     ls_status st =
-        lsi_unary_iterator_new(&ops, sizeof(struct shuffle_iterator), d, &it, err);
+        lsi_unary_iterator_new(&ops, sizeof(struct shuffle_iterator), d, how, &it, err);
     struct shuffle_iterator *s = (struct shuffle_iterator *)it;
 
     if (st != LS_OK) {

@@ -6,8 +6,6 @@
  */
 #include "data/shuffle_buffer.h"
 
-#include "data/file/stream.h"
-
 #include <string.h>
 
 enum { AT_ONCE = 1024 }; // strings read by one call
@@ -225,7 +223,7 @@ static ls_status string_element(lsi_shuffle_buffer *b, ls_string s, ls_value **o
     ls_status st = give_owner(b, &s, 1, &owner, err);
 
     if (st == LS_OK) {
-        t = lsi_tensor_string(s, owner);
+        t = lsi_tensor_string(s, owner, b->device);
         st = t != NULL ? ls_value_tensor(t, out, err)
                        : lsi_fail_memory(err, "a string", sizeof *t);
     }
@@ -243,7 +241,7 @@ ls_status lsi_shuffle_buffer_element(lsi_shuffle_buffer *b, lsi_shuffle_entry dr
         return string_element(b, drawn.string, out, err);
     }
     if (b->kind == LSI_SHUFFLE_NUMBERS) {
-        return input->ops->element(input, drawn.number, out, err);
+        return input->ops->element(input, drawn.number, b->device, out, err);
     }
     *out = drawn.element;
     return LS_OK;
@@ -304,17 +302,14 @@ ls_status lsi_shuffle_buffer_open(lsi_shuffle_buffer *b, lsi_iterator *input,
     b->input = input;
     b->size = size;
     b->late = (ls_error)LS_ERROR_INIT;
-    b->device = lsi_input_device();
-    if (b->device == NULL) {
-        return no_room(b, err);
-    }
+    b->device = input->as.device;
     if (d->ops->element != NULL) {
         b->kind = LSI_SHUFFLE_NUMBERS;
     } else if (holds_strings(d->spec)) {
         b->kind = LSI_SHUFFLE_STRINGS;
         b->sink.add = receive_strings;
         b->places = lsi_alloc(LSI_SHUFFLE_AT_ONCE, sizeof *b->places);
-        st = b->places != NULL ? lsi_string_pool_create(&b->sink.pool, err)
+        st = b->places != NULL ? lsi_string_pool_create(b->device, &b->sink.pool, err)
                                : no_room(b, err);
         if (st == LS_OK) {
             st = lsi_batch_rows_create_sink(d->spec, &b->sink, &b->arriving, err);
@@ -355,7 +350,7 @@ static void write_string(lsi_state_writer *w, ls_string s)
 {
     ls_tensor *t = NULL;
     ls_value *v = NULL;
-    ls_status st = ls_tensor_create(NULL, LS_STRING, LS_SCALAR, &s, &t, NULL);
+    ls_status st = lsi_tensor_create(NULL, LS_STRING, LS_SCALAR, &s, &t, NULL);
 
     if (st == LS_OK) {
         st = ls_value_tensor(t, &v, NULL);

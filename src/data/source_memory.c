@@ -45,7 +45,7 @@ static ls_status next_of_counter(lsi_iterator *it, ls_value **out, ls_error *err
     ls_status st = LS_OUT_OF_RANGE;
 
     if (c->at < it->dataset->cardinality) {
-        st = it->dataset->ops->element(it->dataset, c->at, out, err);
+        st = it->dataset->ops->element(it->dataset, c->at, it->as.device, out, err);
         c->at += st == LS_OK;
     }
     return st;
@@ -65,7 +65,8 @@ static ls_status fill_of_counter(lsi_iterator *it, lsi_batch_rows *rows, int64_t
     return st == LS_OK && n < want ? LS_OUT_OF_RANGE : st;
 }
 
-static ls_status iterate_counter(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_counter(ls_dataset *d, const lsi_opening *how,
+                                 lsi_iterator **out, ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_of_counter,
                                          .fill = fill_of_counter,
@@ -73,7 +74,7 @@ static ls_status iterate_counter(ls_dataset *d, lsi_iterator **out, ls_error *er
                                          .save = save_counter,
                                          .restore = restore_counter};
 
-    return lsi_iterator_new(&ops, sizeof(struct counter), d, out, err);
+    return lsi_iterator_new(&ops, sizeof(struct counter), d, how, out, err);
 }
 
 /* ---- range ---- */
@@ -89,12 +90,12 @@ static int64_t number_at(const struct range *r, int64_t i)
     return (int64_t)((uint64_t)r->begin + (uint64_t)i * (uint64_t)r->step);
 }
 
-static ls_status range_element(const ls_dataset *d, int64_t i, ls_value **out,
-                               ls_error *err)
+static ls_status range_element(const ls_dataset *d, int64_t i, ls_device *device,
+                               ls_value **out, ls_error *err)
 {
     const int64_t x = number_at((const struct range *)d, i);
     ls_tensor *t = NULL;
-    ls_status st = ls_tensor_create(NULL, LS_I64, LS_SCALAR, &x, &t, err);
+    ls_status st = lsi_tensor_create(device, LS_I64, LS_SCALAR, &x, &t, err);
 
     if (st == LS_OK) {
         st = ls_value_tensor(t, out, err);
@@ -189,29 +190,31 @@ static ls_status next_of_one(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct counter *c = (struct counter *)it;
 
-    (void)err;
-    if (c->at == 1) {
-        return LS_OUT_OF_RANGE;
+    ls_status st = LS_OUT_OF_RANGE;
+
+    if (c->at == 0) {
+        st = lsi_value_place(((struct memory *)it->dataset)->value, it->as.device, out,
+                             err);
+        c->at += st == LS_OK;
     }
-    c->at = 1;
-    *out = ls_value_retain(((struct memory *)it->dataset)->value);
-    return LS_OK;
+    return st;
 }
 
-static ls_status iterate_one(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_one(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                             ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_of_one,
                                          .skip = skip_counter,
                                          .save = save_counter,
                                          .restore = restore_counter};
 
-    return lsi_iterator_new(&ops, sizeof(struct counter), d, out, err);
+    return lsi_iterator_new(&ops, sizeof(struct counter), d, how, out, err);
 }
 
-static ls_status slice_element(const ls_dataset *d, int64_t i, ls_value **out,
-                               ls_error *err)
+static ls_status slice_element(const ls_dataset *d, int64_t i, ls_device *device,
+                               ls_value **out, ls_error *err)
 {
-    return lsi_value_row(((const struct memory *)d)->value, i, out, err);
+    return lsi_value_row(((const struct memory *)d)->value, i, device, out, err);
 }
 
 /* Consecutive rows are contiguous: one copy per leaf. */
@@ -251,7 +254,8 @@ static ls_dataset *new_memory_node(const lsi_dataset_ops *ops, ls_value *value)
         return lsi_dataset_fail(made, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                                 "%s: the value is NULL", ops->kind);
     }
-    if (lsi_element_of(value, true, &((struct memory *)made)->value, &err) != LS_OK) {
+    if (lsi_element_of(value, true, NULL, &((struct memory *)made)->value, &err) !=
+        LS_OK) {
         return lsi_dataset_fail_with(made, &err);
     }
     lsi_dataset_hold(made, ((struct memory *)made)->value);
@@ -374,11 +378,12 @@ static ls_status load_value(struct memory *m, ls_error *err)
     return st;
 }
 
-static ls_status iterate_loaded(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_loaded(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                                ls_error *err)
 {
     const ls_status st = load_value((struct memory *)d, err);
 
-    return st == LS_OK ? iterate_counter(d, out, err) : st;
+    return st == LS_OK ? iterate_counter(d, how, out, err) : st;
 }
 
 ls_dataset *lsi_dataset_slices_later(const char *path, lsi_load_fn fn,
@@ -430,22 +435,25 @@ static ls_status next_of_kept(lsi_iterator *it, ls_value **out, ls_error *err)
 {
     struct counter *c = (struct counter *)it;
 
-    (void)err;
-    if (c->at == it->dataset->cardinality) {
-        return LS_OUT_OF_RANGE;
+    ls_status st = LS_OUT_OF_RANGE;
+
+    if (c->at < it->dataset->cardinality) {
+        st = lsi_value_place(((struct kept *)it->dataset)->elements[c->at], it->as.device,
+                             out, err);
+        c->at += st == LS_OK;
     }
-    *out = ls_value_retain(((struct kept *)it->dataset)->elements[c->at++]);
-    return LS_OK;
+    return st;
 }
 
-static ls_status iterate_kept(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_kept(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                              ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_of_kept,
                                          .skip = skip_counter,
                                          .save = save_counter,
                                          .restore = restore_counter};
 
-    return lsi_iterator_new(&ops, sizeof(struct counter), d, out, err);
+    return lsi_iterator_new(&ops, sizeof(struct counter), d, how, out, err);
 }
 
 static const lsi_dataset_ops kept_ops = {

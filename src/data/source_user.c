@@ -29,7 +29,7 @@ static ls_status next_source(lsi_iterator *it, ls_value **out, ls_error *err)
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_TYPE,
                              "source: next() returned LS_OK and no element");
     }
-    st = lsi_element_of(given, true, &element, err);
+    st = lsi_element_of(given, true, it->as.device, &element, err);
     ls_value_release(given);
     if (st == LS_OK) {
         st = lsi_spec_check(node->base.spec, element, err);
@@ -68,7 +68,8 @@ static ls_status restore_source(lsi_iterator *it, lsi_state_reader *r, ls_error 
     return LS_OK;
 }
 
-static ls_status iterate_source(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_source(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                                ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_source,
                                          .save = save_source,
@@ -77,7 +78,7 @@ static ls_status iterate_source(ls_dataset *d, lsi_iterator **out, ls_error *err
     const struct source *node = (const struct source *)d;
     lsi_iterator *it = NULL;
     struct source_iterator *s = NULL;
-    ls_status st = lsi_iterator_new(&ops, sizeof *s, d, &it, err);
+    ls_status st = lsi_iterator_new(&ops, sizeof *s, d, how, &it, err);
 
     if (st != LS_OK) {
         return st;

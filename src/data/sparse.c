@@ -71,12 +71,13 @@ struct build {
     int64_t n, rank;
     int64_t shape[LS_MAX_DIMS];
     ls_dtype dtype;
+    ls_device *device;
 };
 
 static ls_status open_build(struct build *b, int64_t room, int64_t rank, ls_dtype dtype,
-                            ls_error *err)
+                            ls_device *device, ls_error *err)
 {
-    *b = (struct build){.rank = rank, .dtype = dtype};
+    *b = (struct build){.rank = rank, .dtype = dtype, .device = device};
     b->indices =
         lsi_alloc((size_t)LSI_MAX(room, 1), (size_t)LSI_MAX(rank, 1) * sizeof(int64_t));
     b->values = lsi_alloc((size_t)LSI_MAX(room, 1), ls_dtype_size(dtype));
@@ -92,14 +93,16 @@ static ls_status open_build(struct build *b, int64_t room, int64_t rank, ls_dtyp
 static ls_status finish_build(struct build *b, ls_value **out, ls_error *err)
 {
     ls_tensor *indices = NULL, *values = NULL, *shape = NULL;
-    ls_status st = ls_tensor_create(NULL, LS_I64, LS_SHAPE(b->n, b->rank), b->indices,
-                                    &indices, err);
+    ls_status st = lsi_tensor_create(b->device, LS_I64, LS_SHAPE(b->n, b->rank),
+                                     b->indices, &indices, err);
 
     if (st == LS_OK) {
-        st = ls_tensor_create(NULL, b->dtype, LS_SHAPE(b->n), b->values, &values, err);
+        st = lsi_tensor_create(b->device, b->dtype, LS_SHAPE(b->n), b->values, &values,
+                               err);
     }
     if (st == LS_OK) {
-        st = ls_tensor_create(NULL, LS_I64, LS_SHAPE(b->rank), b->shape, &shape, err);
+        st = lsi_tensor_create(b->device, LS_I64, LS_SHAPE(b->rank), b->shape, &shape,
+                               err);
     }
     if (st == LS_OK) {
         st = lsi_sparse_value(indices, values, shape, out, err);
@@ -120,8 +123,8 @@ static void add_value(struct build *b, const struct parts *p, int64_t i)
            (const char *)ls_tensor_data(p->values) + (size_t)i * size, size);
 }
 
-ls_status lsi_sparse_stack(ls_value *const *values, size_t n, ls_value **out,
-                           ls_error *err)
+ls_status lsi_sparse_stack(ls_value *const *values, size_t n, ls_device *device,
+                           ls_value **out, ls_error *err)
 {
     const struct parts first = parts_of(values[0]);
     const ls_dtype dtype = ls_tensor_dtype(first.values);
@@ -145,7 +148,7 @@ ls_status lsi_sparse_stack(ls_value *const *values, size_t n, ls_value **out,
                              "batch: elements have %d axes, which is the limit",
                              LS_MAX_DIMS);
     }
-    st = open_build(&b, total, first.rank + 1, dtype, err);
+    st = open_build(&b, total, first.rank + 1, dtype, device, err);
     if (st != LS_OK) {
         return st;
     }
@@ -169,7 +172,7 @@ ls_status lsi_sparse_stack(ls_value *const *values, size_t n, ls_value **out,
 }
 
 ls_status lsi_sparse_rows(const ls_value *v, int64_t begin, int64_t end, bool drop,
-                          ls_value **out, ls_error *err)
+                          ls_device *device, ls_value **out, ls_error *err)
 {
     const struct parts p = parts_of(v);
     const int64_t *from = ls_tensor_data(p.indices), *shape = ls_tensor_data(p.shape);
@@ -181,7 +184,7 @@ ls_status lsi_sparse_rows(const ls_value *v, int64_t begin, int64_t end, bool dr
         return lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
                              "a sparse component of one axis has no rows");
     }
-    st = open_build(&b, p.n, p.rank - skip, ls_tensor_dtype(p.values), err);
+    st = open_build(&b, p.n, p.rank - skip, ls_tensor_dtype(p.values), device, err);
     if (st != LS_OK) {
         return st;
     }

@@ -77,5 +77,6 @@ ls_status lsi_spec_pack(const ls_spec *s, ls_value *const *leaves, ls_value **ou
 
 /* A batch of no rows: unknown sizes become 0, an unknown rank one axis.
  * (dataset_element.c) */
-ls_status lsi_spec_no_rows(const ls_spec *batch, ls_value **out, ls_error *err);
+ls_status lsi_spec_no_rows(const ls_spec *batch, ls_device *device, ls_value **out,
+                           ls_error *err);
 #endif

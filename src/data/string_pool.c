@@ -6,7 +6,6 @@
  */
 #include "data/string_pool.h"
 
-#include "data/file/stream.h"
 #include "os/thread.h"
 
 #include <string.h>
@@ -47,17 +46,14 @@ struct lsi_string_pool {
     size_t n, room;
 };
 
-ls_status lsi_string_pool_create(lsi_string_pool **out, ls_error *err)
+ls_status lsi_string_pool_create(ls_device *device, lsi_string_pool **out, ls_error *err)
 {
     lsi_string_pool *s = lsi_alloc(1, sizeof *s);
 
-    if (s != NULL) {
-        s->device = lsi_input_device();
-    }
-    if (s == NULL || s->device == NULL) {
-        lsi_free(s);
+    if (s == NULL) {
         return lsi_fail_memory(err, "a pool of strings", sizeof *s);
     }
+    s->device = device;
     atomic_init(&s->refs, 1);
     atomic_init(&s->bytes, 0);
     lsi_mutex_init(&s->lock);

@@ -12,7 +12,8 @@
 
 typedef struct lsi_string_pool lsi_string_pool;
 
-ls_status lsi_string_pool_create(lsi_string_pool **out, ls_error *err);
+/* Its memory is that of `device`. */
+ls_status lsi_string_pool_create(ls_device *device, lsi_string_pool **out, ls_error *err);
 void lsi_string_pool_release(lsi_string_pool *s); /* NULL is allowed */
 
 /* Allocates slots for `n` strings. False: out of memory, and none is allocated. */

@@ -9,7 +9,7 @@ static lsi_string_pool *new_pool(void)
 {
     lsi_string_pool *s = NULL;
 
-    LST_OK(lsi_string_pool_create(&s, NULL));
+    LST_OK(lsi_string_pool_create(ls_runtime_device(NULL, 0), &s, NULL));
     return s;
 }
 
@@ -147,7 +147,7 @@ LST_TEST(owners_are_read_and_released_by_other_threads)
 static ls_status use(ls_error *err)
 {
     lsi_string_pool *s = NULL;
-    ls_status st = lsi_string_pool_create(&s, err);
+    ls_status st = lsi_string_pool_create(ls_runtime_device(NULL, 0), &s, err);
     lsi_buffer *loan = NULL;
     ls_string strings[300];
     size_t n = 0;

@@ -37,9 +37,10 @@ static ls_status restore_count(lsi_iterator *it, lsi_state_reader *r, ls_error *
     return lsi_iterator_restore(p->unary.input, r, err);
 }
 
-static ls_status iterate_input(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_input(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                               ls_error *err)
 {
-    return lsi_dataset_iterate(d->inputs[0], out, err);
+    return lsi_dataset_iterate(d->inputs[0], how, out, err);
 }
 
 /* ---- no elements: take(0) and skip(-1) never read their input ---- */
@@ -68,12 +69,13 @@ static ls_status restore_nothing(lsi_iterator *it, lsi_state_reader *r, ls_error
     return LS_OK;
 }
 
-static ls_status iterate_nothing(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_nothing(ls_dataset *d, const lsi_opening *how,
+                                 lsi_iterator **out, ls_error *err)
 {
     static const lsi_iterator_ops ops = {
         .next = next_of_nothing, .save = save_nothing, .restore = restore_nothing};
 
-    return lsi_iterator_new(&ops, sizeof(lsi_iterator), d, out, err);
+    return lsi_iterator_new(&ops, sizeof(lsi_iterator), d, how, out, err);
 }
 
 /* ---- take ---- */
@@ -118,7 +120,8 @@ static ls_status skip_of_take(lsi_iterator *it, int64_t n, int64_t *skipped,
     return st == LS_OK && *skipped < n ? LS_OUT_OF_RANGE : st;
 }
 
-static ls_status iterate_take(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_take(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                              ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_of_take,
                                          .fill = fill_of_take,
@@ -129,9 +132,10 @@ static ls_status iterate_take(ls_dataset *d, lsi_iterator **out, ls_error *err)
     const int64_t count = ((const struct part *)d)->count;
 
     if (count <= 0) {
-        return count < 0 ? iterate_input(d, out, err) : iterate_nothing(d, out, err);
+        return count < 0 ? iterate_input(d, how, out, err)
+                         : iterate_nothing(d, how, out, err);
     }
-    return lsi_unary_iterator_new(&ops, sizeof(struct part_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct part_iterator), d, how, out, err);
 }
 
 /* ---- skip ---- */
@@ -157,7 +161,8 @@ static ls_status next_of_skip(lsi_iterator *it, ls_value **out, ls_error *err)
     return lsi_iterator_next(p->unary.input, out, err);
 }
 
-static ls_status iterate_skip(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_skip(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                              ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_of_skip,
                                          .save = save_count,
@@ -166,9 +171,10 @@ static ls_status iterate_skip(ls_dataset *d, lsi_iterator **out, ls_error *err)
     const int64_t count = ((const struct part *)d)->count;
 
     if (count <= 0) {
-        return count == 0 ? iterate_input(d, out, err) : iterate_nothing(d, out, err);
+        return count == 0 ? iterate_input(d, how, out, err)
+                          : iterate_nothing(d, how, out, err);
     }
-    return lsi_unary_iterator_new(&ops, sizeof(struct part_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct part_iterator), d, how, out, err);
 }
 
 /* ---- builders ---- */

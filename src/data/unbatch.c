@@ -37,7 +37,7 @@ static ls_status next_row(lsi_iterator *it, ls_value **out, ls_error *err)
     ls_status st = refill_batch(u, err);
 
     if (st == LS_OK) {
-        st = lsi_value_row(u->batch, u->at, out, err);
+        st = lsi_value_row(u->batch, u->at, it->as.device, out, err);
         u->at += st == LS_OK;
     }
     return st;
@@ -122,7 +122,8 @@ static ls_status restore_unbatch(lsi_iterator *it, lsi_state_reader *r, ls_error
     return st;
 }
 
-static ls_status iterate_unbatch(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_unbatch(ls_dataset *d, const lsi_opening *how,
+                                 lsi_iterator **out, ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_row,
                                          .fill = fill_from_batch,
@@ -131,7 +132,8 @@ static ls_status iterate_unbatch(ls_dataset *d, lsi_iterator **out, ls_error *er
                                          .restore = restore_unbatch,
                                          .close = close_unbatch};
 
-    return lsi_unary_iterator_new(&ops, sizeof(struct unbatch_iterator), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct unbatch_iterator), d, how, out,
+                                  err);
 }
 
 static ls_dataset *rebuild_unbatch(const ls_dataset *d, ls_dataset *const *inputs)

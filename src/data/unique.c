@@ -207,14 +207,15 @@ static void close_unique(lsi_iterator *it)
     lsi_unary_iterator_close(it);
 }
 
-static ls_status iterate_unique(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_unique(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                                ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_unique,
                                          .save = save_unique,
                                          .restore = restore_unique,
                                          .close = close_unique};
 
-    return lsi_unary_iterator_new(&ops, sizeof(struct unique), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct unique), d, how, out, err);
 }
 
 static ls_dataset *rebuild_unique(const ls_dataset *d, ls_dataset *const *inputs)

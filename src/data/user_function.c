@@ -12,7 +12,7 @@ ls_status lsi_user_function_call(const lsi_iterator *it, uint64_t number, ls_con
     ls_status st = LS_OK;
 
     if (*c == NULL) {
-        st = ls_context_open(NULL, NULL, c, err);
+        st = ls_context_open(it->as.device, NULL, c, err);
         if (st != LS_OK) {
             return st;
         }
@@ -27,7 +27,7 @@ ls_status lsi_user_function_call(const lsi_iterator *it, uint64_t number, ls_con
                            what);
     }
     if (st == LS_OK) {
-        st = lsi_element_of(result, false, out, &e);
+        st = lsi_element_of(result, false, it->as.device, out, &e);
     }
     lsi_context_end(*c);
     if (st == LS_OK) {

@@ -4,8 +4,8 @@
 #include "data/data.h"
 
 /*
- * Calls fn(c, element, user) in *c, which is opened on CPU:0 if it is NULL, and ends the
- * step. Random operations are keyed by the lineage of `it` and the index of the element,
+ * Calls fn(c, element, user) in *c, which is opened on the device of `it` if it is NULL,
+ * and ends the step. Random operations are keyed by the lineage of `it` and the index of the element,
  * so that they do not depend on threads or on other elements. The result is an element,
  * the caller's to release. A failure concerns this element only; LS_OUT_OF_RANGE becomes
  * LS_INVALID_ARGUMENT: a function cannot end a dataset.

@@ -242,14 +242,15 @@ static void close_window(lsi_iterator *it)
     lsi_unary_iterator_close(it);
 }
 
-static ls_status iterate_window(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_window(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                                ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_window,
                                          .save = save_window,
                                          .restore = restore_window,
                                          .close = close_window};
 
-    return lsi_unary_iterator_new(&ops, sizeof(struct window), d, out, err);
+    return lsi_unary_iterator_new(&ops, sizeof(struct window), d, how, out, err);
 }
 
 /* ---- the node ---- */

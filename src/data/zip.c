@@ -96,21 +96,22 @@ static ls_status restore_zip(lsi_iterator *it, lsi_state_reader *r, ls_error *er
     return st;
 }
 
-static ls_status iterate_zip(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_zip(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                             ls_error *err)
 {
     static const lsi_iterator_ops ops = {
         .next = next_zip, .save = save_zip, .restore = restore_zip, .close = close_zip};
     const size_t size =
         sizeof(struct zip_iterator) + (size_t)d->ninputs * sizeof(lsi_iterator *);
     lsi_iterator *it = NULL;
-    ls_status st = lsi_iterator_new(&ops, size, d, &it, err);
+    ls_status st = lsi_iterator_new(&ops, size, d, how, &it, err);
 
     if (st == LS_OK) {
         ((struct zip_iterator *)it)->why = (ls_error)LS_ERROR_INIT;
     }
     for (int i = 0; i < d->ninputs && st == LS_OK; i++) {
-        st = lsi_dataset_iterate_as(d->inputs[i], lsi_lineage_below(it, (uint64_t)i),
-                                    &((struct zip_iterator *)it)->inputs[i], err);
+        st = lsi_iterator_open_input(it, d->inputs[i], lsi_lineage_below(it, (uint64_t)i),
+                                     &((struct zip_iterator *)it)->inputs[i], err);
     }
     if (st == LS_OK) {
         *out = it;

@@ -2,6 +2,7 @@
 #ifndef LSI_DEVICE_H
 #define LSI_DEVICE_H
 #include "base/base.h"
+#include "device/input_threads.h"
 #include "device/memory_provider.h"
 #include "lockstep/runtime.h"
 #include "os/team.h"
@@ -100,6 +101,9 @@ ls_status lsi_runtime_create_with(const ls_runtime_options *opts,
  * is taken for the missing parts of other names.
  */
 const char *lsi_runtime_task(const ls_runtime *rt);
+
+/* The threads of its input. */
+lsi_input_threads *lsi_runtime_input_threads(const ls_runtime *rt);
 
 /* The seed of the random numbers of its contexts. */
 uint64_t lsi_runtime_seed(const ls_runtime *rt);

@@ -12,6 +12,7 @@ struct ls_runtime {
     int device_count;
     ls_device *devices;
     lsi_settings settings;
+    lsi_input_threads *input;
     char task[96]; // "/job:localhost/replica:0/task:0"
 };
 
@@ -132,6 +133,7 @@ void lsi_device_settle(const ls_device *dev)
 
 static void destroy_runtime(ls_runtime *rt)
 {
+    lsi_input_threads_release(rt->input); // its calls may use the devices
     for (int i = 0; rt->devices != NULL && i < rt->device_count; i++) {
         lsi_team_release(rt->devices[i].team);
         lsi_pool_release(rt->devices[i].pool);
@@ -167,6 +169,11 @@ static ls_status create_runtime(const ls_runtime_options *opts,
     }
     st = list_processors(rt->settings.pin, &processors, &count, err);
     if (st != LS_OK) {
+        goto out;
+    }
+    rt->input = lsi_input_threads_create();
+    if (rt->input == NULL) {
+        st = lsi_fail_memory(err, "the threads of the input", sizeof *rt);
         goto out;
     }
     rt->device_count = rt->settings.devices;
@@ -338,6 +345,11 @@ const char *ls_version(void)
 const char *lsi_runtime_task(const ls_runtime *rt)
 {
     return rt->task;
+}
+
+lsi_input_threads *lsi_runtime_input_threads(const ls_runtime *rt)
+{
+    return rt->input;
 }
 
 uint64_t lsi_runtime_seed(const ls_runtime *rt)

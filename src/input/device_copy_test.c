@@ -116,7 +116,7 @@ LST_TEST(what_comes_from_elsewhere_is_copied_to_a_device_that_neighbours_map)
     v = create_tuple(from);
     lst_segment_fail_at(s, 1);
     LST_FAILS(lsi_value_place(v, ls_runtime_device(rt, 1), &refused, &err),
-              LS_RESOURCE_EXHAUSTED, err, "a replica's part");
+              LS_RESOURCE_EXHAUSTED, err, "another device");
     LST_CHECK(refused == NULL);
     ls_value_release(v);
     ls_value_release(placed);

@@ -94,6 +94,7 @@ static lsi_feed_options feed_options(const ls_dist_dataset *dd, int i)
     o.dataset = dd->callable != NULL ? NULL : dd->pipelines[i];
     // one buffer on the host and one on the device
     o.ahead = replicas * 2 * (size_t)dd->buffer;
+    o.runtime = dd->strategy->runtime;
     o.cheap_ns = dd->cheap_ns;
     if (!dd->on_host) {
         o.devices = dd->strategy->devices + (dd->npipelines > 1 ? i : 0);
@@ -234,7 +235,7 @@ static ls_status read_one_spec(ls_dist_iterator *it, ls_error *err)
         st = lsi_graph_made(lsi_dataset_clone(it->dataset->original), &d, err);
     }
     if (st == LS_OK) {
-        st = lsi_dataset_iterate(d, &one, err);
+        st = lsi_pipeline_iterate(d, it->dataset->strategy->runtime, &one, err);
     }
     if (st == LS_OK) {
         st = lsi_iterator_next(one, &v, err);
@@ -286,7 +287,9 @@ static ls_status make_empties(ls_dist_iterator *it, ls_error *err)
         if (it->parts[r] == NULL && it->empty[r] == NULL) {
             st = known_spec(it, &spec, err);
             if (st == LS_OK) {
-                st = lsi_empty_value(spec, dd->on_host ? NULL : dd->strategy->devices[r],
+                st = lsi_empty_value(spec,
+                                     dd->on_host ? lsi_input_device(dd->strategy->runtime)
+                                                 : dd->strategy->devices[r],
                                      &it->empty[r], err);
             }
         }

@@ -42,11 +42,12 @@ static ls_status write_all(ls_dist_iterator *it, lsi_state_writer *w, ls_error *
     return st;
 }
 
-static ls_status as_value(const lsi_state_writer *w, ls_value **out, ls_error *err)
+static ls_status as_value(const lsi_state_writer *w, ls_device *device, ls_value **out,
+                          ls_error *err)
 {
     ls_tensor *t = NULL;
     ls_status st =
-        ls_tensor_create(NULL, LS_U8, LS_SHAPE((int64_t)w->size), w->bytes, &t, err);
+        ls_tensor_create(device, LS_U8, LS_SHAPE((int64_t)w->size), w->bytes, &t, err);
 
     if (st == LS_OK) {
         st = ls_value_tensor(t, out, err);
@@ -70,7 +71,7 @@ ls_status ls_dist_iterator_save(ls_dist_iterator *it, ls_value **out, ls_error *
         st = write_all(it, &w, err);
     }
     if (st == LS_OK) {
-        st = as_value(&w, out, err);
+        st = as_value(&w, lsi_input_device(it->dataset->strategy->runtime), out, err);
     }
     lsi_state_writer_clear(&w);
     return st;
@@ -140,6 +141,7 @@ static ls_status read_all(ls_dist_iterator *it, lsi_state_reader *r, ls_error *e
         return st;
     }
     lsi_dist_iterator_drop(it);
+    r->device = lsi_input_device(dd->strategy->runtime);
     for (int i = 0; i < (int)head[7] && st == LS_OK; i++) {
         st = read_part(it, i, r, err);
     }
@@ -170,8 +172,8 @@ static ls_status open_state(const ls_value *state, lsi_state_reader *r, ls_error
     if (ls_tensor_bytes(t) < sizeof sum) {
         return lsi_state_damaged(err, "it is too short");
     }
-    *r = (lsi_state_reader){ls_tensor_data(t), ls_tensor_bytes(t) - sizeof sum, 0};
-    tail = (lsi_state_reader){r->bytes + r->size, sizeof sum, 0};
+    *r = (lsi_state_reader){ls_tensor_data(t), ls_tensor_bytes(t) - sizeof sum, 0, NULL};
+    tail = (lsi_state_reader){r->bytes + r->size, sizeof sum, 0, NULL};
     st = lsi_state_read_u64(&tail, &sum, err);
     if (st == LS_OK && sum != lsi_hash(LSI_HASH_INIT, r->bytes, r->size)) {
         st = lsi_state_damaged(err, "its sum is wrong");
@@ -181,7 +183,7 @@ static ls_status open_state(const ls_value *state, lsi_state_reader *r, ls_error
 
 ls_status ls_dist_iterator_restore(ls_dist_iterator *it, ls_value *state, ls_error *err)
 {
-    lsi_state_reader r = {NULL, 0, 0};
+    lsi_state_reader r = {NULL, 0, 0, NULL};
     ls_status st = lsi_dist_iterator_ready(it, "restore", err);
 
     if (st == LS_OK && it->dataset->callable != NULL) {

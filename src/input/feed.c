@@ -211,7 +211,7 @@ ls_status lsi_feed_open(const lsi_feed_options *opts, lsi_feed **out, ls_error *
         }
     }
     if (st == LS_OK && opts->callable == NULL) {
-        st = lsi_pipeline_iterate(opts->dataset, &f->it, err);
+        st = lsi_pipeline_iterate(opts->dataset, opts->runtime, &f->it, err);
     }
     if (st != LS_OK) {
         lsi_feed_close(f);
@@ -372,6 +372,7 @@ static ls_status read_position(lsi_feed *f, lsi_state_reader *r, ls_error *err)
 {
     ls_status st = lsi_state_read_u64(r, &f->dealt, err);
 
+    r->device = f->it->as.device;
     drop_queue(f);
     f->first = 0;
     if (st == LS_OK) {

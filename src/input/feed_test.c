@@ -308,7 +308,7 @@ LST_TEST(a_position_holds_what_was_read_ahead)
             (void)take_number(f);
         }
         LST_OK(lsi_feed_save(f, &w, &err));
-        lsi_state_reader r = {w.bytes, w.size, 0};
+        lsi_state_reader r = {w.bytes, w.size, 0, NULL};
         (void)take_number(g); // a position that the restore replaces
         LST_OK(lsi_feed_restore(g, &r, &err));
         for (int64_t i = takes; i < 10; i++) {
@@ -334,7 +334,7 @@ static void save_with(lsi_feed *f, uint64_t ready, lsi_state_writer *w)
         lsi_state_writer_clear(w);
         lsi_yield();
         LST_OK(lsi_feed_save(f, w, &err));
-        lsi_state_reader r = {w->bytes, w->size, 0};
+        lsi_state_reader r = {w->bytes, w->size, 0, NULL};
         LST_OK(lsi_state_read_u64(&r, &dealt, &err));
         LST_OK(lsi_state_read_u64(&r, &count, &err));
     } while (count < ready);
@@ -351,7 +351,7 @@ LST_TEST(a_restore_drops_the_queue)
     LST_CHECK(take_number(f) == 0);
     save_with(f, 4, &w);
     for (int turn = 0; turn < 3; turn++) { // four elements in the queue each time
-        lsi_state_reader r = {w.bytes, w.size, 0};
+        lsi_state_reader r = {w.bytes, w.size, 0, NULL};
 
         LST_OK(lsi_feed_restore(g, &r, &err));
         LST_CHECK(take_number(g) == 1);
@@ -402,13 +402,13 @@ LST_TEST(after_a_failed_restore_there_is_no_data_until_one_succeeds)
     LST_CHECK(take_number(f) == 0);
     LST_OK(lsi_feed_save(f, &w, &err));
     for (size_t cut = 0; cut < w.size; cut += 3) {
-        lsi_state_reader part = {w.bytes, cut, 0};
+        lsi_state_reader part = {w.bytes, cut, 0, NULL};
         const ls_status st = lsi_feed_restore(f, &part, &err);
 
         LST_CHECK(st != LS_OK && err.code == st);
         LST_CHECK(take_number(f) == -(int64_t)st && take_number(f) == -(int64_t)st);
     }
-    lsi_state_reader r = {w.bytes, w.size, 0};
+    lsi_state_reader r = {w.bytes, w.size, 0, NULL};
     LST_OK(lsi_feed_restore(f, &r, &err));
     LST_CHECK(take_number(f) == 1);
     lsi_state_writer_clear(&w);

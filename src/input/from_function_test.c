@@ -318,8 +318,8 @@ LST_TEST(values_stay_on_the_host_if_asked)
     LST_OK(ls_dist_iterate(dd, &it, &err));
     LST_OK(ls_dist_iterator_next(it, &v, &err));
     for (size_t r = 0; r < 2; r++) {
-        LST_CHECK(ls_tensor_device(ls_value_as_tensor(ls_value_child(v, r))) !=
-                  ls_strategy_worker_device(m.s, r));
+        LST_CHECK(ls_tensor_device(ls_value_as_tensor(ls_value_child(v, r))) ==
+                  ls_runtime_device(m.rt, 0));
     }
     ls_value_release(v);
     ls_dist_iterator_release(it);

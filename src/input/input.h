@@ -82,11 +82,9 @@ ls_status lsi_empty_value(const ls_spec *s, ls_device *device, ls_value **out,
                           ls_error *err);
 
 /*
- * The value with its tensors on `device` (device_copy.c); NULL: unchanged.
- * lsi_value_move() takes ownership of `v`, also on failure, and changes tensors without
- * other references in place.
+ * lsi_value_place() that takes ownership of `v`, also on failure, and changes tensors
+ * without other references in place (device_copy.c).
  */
-ls_status lsi_value_place(ls_value *v, ls_device *device, ls_value **out, ls_error *err);
 ls_status lsi_value_move(ls_value *v, ls_device *device, ls_value **out, ls_error *err);
 
 /* ---- feeds (feed.c) ---- */
@@ -94,6 +92,7 @@ typedef struct lsi_feed lsi_feed;
 
 typedef struct lsi_feed_options {
     ls_dataset *dataset;        /* NULL: there is a callable instead */
+    ls_runtime *runtime;        /* where it is opened; NULL: the default one */
     ls_input_callable callable; /* called once per element, never prefetched */
     void *user;
     size_t ahead;              /* elements to prefetch; 0: none, and no thread */

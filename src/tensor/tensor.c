@@ -6,6 +6,11 @@
 enum { HEADER = 64 }; // the struct of a buffer and its elements are one block
 _Static_assert(sizeof(lsi_buffer) <= HEADER, "a buffer's header fits");
 
+static void *alloc_of_process(size_t bytes)
+{
+    return lsi_system_memory.alloc(NULL, bytes, HEADER);
+}
+
 lsi_buffer *lsi_buffer_new(ls_device *dev, size_t bytes)
 {
     size_t total;
@@ -14,7 +19,7 @@ lsi_buffer *lsi_buffer_new(ls_device *dev, size_t bytes)
     if (!lsi_add_size(bytes, HEADER, &total)) {
         return NULL;
     }
-    buf = lsi_device_alloc(dev, total);
+    buf = dev != NULL ? lsi_device_alloc(dev, total) : alloc_of_process(total);
     if (buf == NULL) {
         return NULL;
     }
@@ -24,7 +29,7 @@ lsi_buffer *lsi_buffer_new(ls_device *dev, size_t bytes)
     buf->bytes = bytes;
     buf->done = NULL;
     buf->user = NULL;
-    buf->pooled = true;
+    buf->pooled = dev != NULL;
     return buf;
 }
 
@@ -69,6 +74,12 @@ static void set_plain(ls_tensor *t, ls_device *dev)
     t->indices = NULL;
 }
 
+/* The most bytes that a tensor of the device holds in its struct. */
+static inline size_t inline_bytes(const ls_device *dev)
+{
+    return dev != NULL ? dev->inline_bytes : LSI_INLINE_BYTES;
+}
+
 bool lsi_tensor_init(ls_tensor *t, ls_device *dev, ls_dtype dtype, const ls_shape *shape)
 {
     int64_t count;
@@ -78,7 +89,7 @@ bool lsi_tensor_init(ls_tensor *t, ls_device *dev, ls_dtype dtype, const ls_shap
     if (!lsi_shape_bytes(shape, dtype, &count, &bytes)) {
         return false;
     }
-    if (bytes <= dev->inline_bytes) {
+    if (bytes <= inline_bytes(dev)) {
         t->data = t->small;
     } else {
         t->buffer = lsi_buffer_new(dev, bytes);
@@ -157,6 +168,37 @@ void lsi_tensor_init_view(ls_tensor *v, const ls_tensor *t, ls_dtype dtype,
     }
     v->buffer = lsi_buffer_retain(t->buffer);
     v->data = (char *)t->data + offset;
+}
+
+bool lsi_tensor_must_copy(const ls_tensor *t, const ls_device *device)
+{
+    lsi_memory_location at;
+
+    return device->inline_bytes == 0 && t->dtype != LS_STRING &&
+           !lsi_tensor_locate(t, &at);
+}
+
+ls_tensor *lsi_tensor_placed(ls_tensor *t, ls_device *device)
+{
+    const ls_shape shape = ls_tensor_shape(t);
+    const ls_dtype dtype = (ls_dtype)t->dtype;
+    ls_tensor *v = NULL;
+
+    if (t->device == device || device == NULL || t->values != NULL) {
+        return ls_tensor_retain(t);
+    }
+    if (lsi_tensor_must_copy(t, device)) {
+        v = lsi_tensor_new(device, dtype, &shape);
+        if (v != NULL && t->count > 0) {
+            lsi_device_copy(device, v->data, t->data, ls_tensor_bytes(t));
+        }
+        return v;
+    }
+    v = lsi_tensor_view(t, dtype, &shape, 0);
+    if (v != NULL) {
+        v->device = device;
+    }
+    return v;
 }
 
 ls_tensor *lsi_tensor_view(ls_tensor *t, ls_dtype dtype, const ls_shape *shape,
@@ -383,6 +425,14 @@ static ls_status create_strings(ls_device *device, const ls_shape *shape,
 ls_status ls_tensor_create(ls_device *device, ls_dtype dtype, ls_shape shape,
                            const void *data, ls_tensor **out, ls_error *err)
 {
+    const ls_status st = default_device(&device, err);
+
+    return st == LS_OK ? lsi_tensor_create(device, dtype, shape, data, out, err) : st;
+}
+
+ls_status lsi_tensor_create(ls_device *device, ls_dtype dtype, ls_shape shape,
+                            const void *data, ls_tensor **out, ls_error *err)
+{
     ls_tensor *t;
     size_t bytes;
     ls_status st;
@@ -391,9 +441,6 @@ ls_status ls_tensor_create(ls_device *device, ls_dtype dtype, ls_shape shape,
         return lsi_fail(err, LS_INVALID_ARGUMENT, -1, "tensor: out is NULL");
     }
     st = check_shape("tensor", dtype, &shape, &bytes, err);
-    if (st == LS_OK) {
-        st = default_device(&device, err);
-    }
     if (st != LS_OK) {
         return st;
     }
@@ -422,6 +469,16 @@ ls_status ls_tensor_wrap(ls_device *device, ls_dtype dtype, ls_shape shape,
                          const void *data, void (*done)(void *user), void *user,
                          ls_tensor **out, ls_error *err)
 {
+    const ls_status st = default_device(&device, err);
+
+    return st == LS_OK ? lsi_tensor_wrap(device, dtype, shape, data, done, user, out, err)
+                       : st;
+}
+
+ls_status lsi_tensor_wrap(ls_device *device, ls_dtype dtype, ls_shape shape,
+                          const void *data, void (*done)(void *user), void *user,
+                          ls_tensor **out, ls_error *err)
+{
     lsi_buffer *buf;
     ls_tensor *t;
     size_t bytes;
@@ -433,9 +490,6 @@ ls_status ls_tensor_wrap(ls_device *device, ls_dtype dtype, ls_shape shape,
     st = check_shape("wrap", dtype, &shape, &bytes, err);
     if (st == LS_OK && data == NULL && bytes > 0) {
         st = lsi_fail(err, LS_INVALID_ARGUMENT, -1, "wrap: data is NULL");
-    }
-    if (st == LS_OK) {
-        st = default_device(&device, err);
     }
     if (st != LS_OK) {
         return st;

@@ -42,6 +42,12 @@ struct ls_tensor {
         16) unsigned char small[LSI_INLINE_BYTES]; /* as malloc aligns, which is fast */
 };
 
+/*
+ * The device of a tensor may be NULL: then its memory is the process's and keeps no
+ * runtime alive. Only descriptions hold such tensors (the sources of a dataset, before it
+ * is opened in a runtime); users are given lsi_tensor_placed() of them.
+ */
+
 /* Prepares a raw struct; false: out of memory or overflow, and nothing is held. */
 bool lsi_tensor_init(ls_tensor *t, ls_device *dev, ls_dtype dtype, const ls_shape *shape);
 
@@ -50,6 +56,24 @@ void lsi_tensor_clear(ls_tensor *t);
 
 /* A tensor with room for its elements, uninitialised. NULL: out of memory or overflow. */
 ls_tensor *lsi_tensor_new(ls_device *dev, ls_dtype dtype, const ls_shape *shape);
+
+/* ls_tensor_create() and ls_tensor_wrap() with NULL for no device. */
+ls_status lsi_tensor_create(ls_device *device, ls_dtype dtype, ls_shape shape,
+                            const void *data, ls_tensor **out, ls_error *err);
+ls_status lsi_tensor_wrap(ls_device *device, ls_dtype dtype, ls_shape shape,
+                          const void *data, void (*done)(void *user), void *user,
+                          ls_tensor **out, ls_error *err);
+
+/*
+ * `t` as a tensor of `device`, the caller's to release: itself if it is one or `device` is
+ * NULL; else a view of the same memory, as all devices of a process read it; a copy where
+ * the elements of the device have to be its own. A sparse tensor stays as it is. NULL:
+ * out of memory.
+ */
+ls_tensor *lsi_tensor_placed(ls_tensor *t, ls_device *device);
+
+/* True if that needs a copy. */
+bool lsi_tensor_must_copy(const ls_tensor *t, const ls_device *device);
 
 /* A tensor of another shape over `t`'s memory from byte `offset` on. NULL: memory. */
 ls_tensor *lsi_tensor_view(ls_tensor *t, ls_dtype dtype, const ls_shape *shape,
@@ -99,7 +123,7 @@ double lsi_element(const ls_tensor *t, int64_t i);
  */
 bool lsi_tensor_locate(const ls_tensor *t, lsi_memory_location *out);
 
-lsi_buffer *lsi_buffer_new(ls_device *dev, size_t bytes);
+lsi_buffer *lsi_buffer_new(ls_device *dev, size_t bytes); /* dev NULL: of the process */
 lsi_buffer *lsi_buffer_retain(lsi_buffer *buf);
 void lsi_buffer_release(lsi_buffer *buf);
 

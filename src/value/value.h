@@ -74,6 +74,12 @@ ls_status lsi_value_over(ls_value_kind kind, ls_value *const *children, size_t n
 ls_status lsi_value_like(const ls_value *like, ls_value *const *children, ls_value **out,
                          ls_error *err);
 
+/*
+ * `v` with its tensors on `device` (lsi_tensor_placed()), the caller's to release: itself if
+ * they are, or if `device` is NULL. Sparse tensors and other leaves stay as they are.
+ */
+ls_status lsi_value_place(ls_value *v, ls_device *device, ls_value **out, ls_error *err);
+
 /* Releases `n` values, some of which may be NULL, and the array that held them. */
 void lsi_value_release_all(ls_value **values, size_t n);
 

@@ -16,7 +16,8 @@ static void parse(const lsi_example_parser *p, const ls_string *records, int64_t
 
     FUZZ_CHECK(ls_tensor_wrap(NULL, LS_STRING, batched ? ls_shape_of(1, &n) : LS_SCALAR,
                               records, NULL, NULL, &t, &err) == LS_OK);
-    st = lsi_example_parser_run(p, t, batched, 0, &v, &err);
+    st =
+        lsi_example_parser_run(p, t, batched, &(lsi_parse_plan){NULL, NULL, 0}, &v, &err);
     FUZZ_CHECK(st == LS_OK || st == LS_INVALID_ARGUMENT);
     if (st == LS_OK) {
         (void)fuzz_sum_value(v);

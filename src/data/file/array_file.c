@@ -154,7 +154,7 @@ static ls_status idx_header(lsi_stream *s, ls_dtype *dtype, ls_shape *shape,
 static ls_status idx_compression(const char *name, lsi_compression *out, ls_error *err)
 {
     lsi_stream *s = NULL;
-    ls_status st = lsi_stream_open(name, LSI_COMPRESSION_NONE, 4096, &s, err);
+    ls_status st = lsi_stream_open(name, LSI_COMPRESSION_NONE, 4096, NULL, &s, err);
 
     if (st == LS_OK) {
         st = lsi_stream_want(s, 2, err);
@@ -196,7 +196,7 @@ static ls_status open_idx(const char *name, struct idx *x, ls_error *err)
     ls_status st = idx_compression(name, &compression, err);
 
     if (st == LS_OK) {
-        st = lsi_stream_open(name, compression, 0, &x->stream, err);
+        st = lsi_stream_open(name, compression, 0, NULL, &x->stream, err);
     }
     if (st == LS_OK) {
         st = idx_header(x->stream, &x->dtype, &x->shape, err);
@@ -248,13 +248,12 @@ static ls_status read_idx(const char *name, ls_value **out, ls_error *err)
 {
     const uint16_t one = 1;
     struct idx x = {.dtype = LS_U8};
-    ls_device *dev = lsi_input_device();
     ls_tensor *t = NULL;
     char *data = NULL;
     ls_status st = open_idx(name, &x, err);
 
     if (st == LS_OK) {
-        data = dev != NULL ? lsi_alloc_aligned(x.bytes + 1, 64) : NULL;
+        data = lsi_alloc_aligned(x.bytes + 1, 64);
         st = data != NULL ? fill_array(&x, name, data, err)
                           : lsi_fail_memory(err, "an array", x.bytes);
     }
@@ -262,7 +261,7 @@ static ls_status read_idx(const char *name, ls_value **out, ls_error *err)
         if (*(const uint8_t *)&one == 1) {
             lsi_swap_bytes(data, (size_t)x.count, ls_dtype_size(x.dtype));
         }
-        st = ls_tensor_wrap(dev, x.dtype, x.shape, data, free_array, data, &t, err);
+        st = lsi_tensor_wrap(NULL, x.dtype, x.shape, data, free_array, data, &t, err);
     }
     if (st == LS_OK) {
         data = NULL; // belongs to the tensor now

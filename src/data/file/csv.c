@@ -67,7 +67,8 @@ static uint64_t line_at(const lsi_file_node *node, uint64_t offset)
     uint64_t line = 1;
     uint8_t before = 0;
 
-    if (lsi_stream_open(node->path, node->compression, node->piece, &s, NULL) != LS_OK) {
+    if (lsi_stream_open(node->path, node->compression, node->piece, NULL, &s, NULL) !=
+        LS_OK) {
         return 0;
     }
     while (offset > 0 && lsi_stream_want(s, 1, NULL) == LS_OK && s->have > 0) {
@@ -259,7 +260,7 @@ static ls_tensor *default_tensor(const lsi_csv_field *f, ls_device *dev)
 
     if (f->dtype == LS_STRING) {
         if (!ls_value_as_string(f->string, &s) ||
-            ls_tensor_create(dev, LS_STRING, scalar, &s, &t, NULL) != LS_OK) {
+            lsi_tensor_create(dev, LS_STRING, scalar, &s, &t, NULL) != LS_OK) {
             return NULL;
         }
         return t;
@@ -294,7 +295,7 @@ static ls_status convert_field(struct csv_reader *r, size_t i, ls_device *dev,
         }
         *out = default_tensor(f, dev);
     } else if (f->dtype == LS_STRING) {
-        *out = lsi_tensor_string(s, stream_of(r)->buffer);
+        *out = lsi_tensor_string(s, stream_of(r)->buffer, dev);
     } else {
         *out = lsi_tensor_new(dev, f->dtype, &scalar);
         if (*out != NULL && !lsi_csv_number(f->dtype, s.ptr, s.len, r->c, (*out)->data)) {
@@ -310,15 +311,14 @@ static ls_status convert_field(struct csv_reader *r, size_t i, ls_device *dev,
 static ls_status build_element(struct csv_reader *r, ls_value **out, ls_error *err)
 {
     const size_t n = r->layout->n;
-    ls_device *dev = lsi_input_device();
-    ls_status st = dev != NULL ? LS_OK : lsi_fail_memory(err, "a device", sizeof *dev);
+    ls_status st = LS_OK;
     size_t made = 0;
 
     /* A wrong field is reported before a wrong number of fields. */
     while (made < LSI_MIN(n, r->taken) && st == LS_OK) {
         ls_tensor *t = NULL;
 
-        st = convert_field(r, made, dev, &t, err);
+        st = convert_field(r, made, r->base.base.as.device, &t, err);
         if (st == LS_OK) {
             st = ls_value_tensor(t, &r->values[made], err);
             ls_tensor_release(t);
@@ -452,9 +452,10 @@ static ls_status fill_csv(lsi_iterator *it, lsi_batch_rows *rows, int64_t want,
     return st;
 }
 
-static ls_status iterate_csv(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_csv(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                             ls_error *err)
 {
-    const ls_status st = lsi_file_iterate(d, out, err);
+    const ls_status st = lsi_file_iterate(d, how, out, err);
 
     if (st == LS_OK) {
         struct csv_reader *r = (struct csv_reader *)*out;

@@ -1,6 +1,5 @@
 /* parse_example: as an operation for map functions, and as a transformation. */
 #include "data/file/example_parser.h"
-#include "data/input_threads.h"
 
 #include <inttypes.h>
 
@@ -15,14 +14,16 @@ static ls_value *parse_in_context(ls_context *c, ls_tensor *records, bool batche
     ls_error err = LS_ERROR_INIT;
     ls_value *out = NULL;
     lsi_example_parser p = {0};
+    lsi_parse_plan at = {NULL, NULL, 0};
     ls_status st;
 
     if (lsi_failed(c) || records == NULL) {
         return NULL;
     }
     st = lsi_example_parser_init(&p, features, n, &err);
+    at.device = c->device;
     if (st == LS_OK) {
-        st = lsi_example_parser_run(&p, records, batched, 0, &out, &err);
+        st = lsi_example_parser_run(&p, records, batched, &at, &out, &err);
         lsi_example_parser_clear(&p);
     }
     if (st != LS_OK) {
@@ -64,11 +65,6 @@ struct parse_node {
     int parallel;
 };
 
-struct parse_iterator {
-    lsi_unary_iterator unary;
-    bool helped; // it has called lsi_input_threads_use()
-};
-
 static void destroy_parse(ls_dataset *d)
 {
     struct parse_node *node = (struct parse_node *)d;
@@ -83,20 +79,21 @@ static void destroy_parse(ls_dataset *d)
 
 static ls_status next_parsed(lsi_iterator *it, ls_value **out, ls_error *err)
 {
-    struct parse_iterator *p = (struct parse_iterator *)it;
     const struct parse_node *node = (const struct parse_node *)it->dataset;
-    const int parallel =
-        node->parallel == LS_AUTOTUNE ? lsi_input_threads_count() : node->parallel;
+    lsi_parse_plan at = {it->as.device, lsi_iterator_threads(it), node->parallel};
     ls_value *batch = NULL;
     ls_tensor *records;
-    ls_status st = lsi_iterator_next(p->unary.input, &batch, err);
+    ls_status st = lsi_iterator_next(((lsi_unary_iterator *)it)->input, &batch, err);
 
     if (st != LS_OK) {
         return st;
     }
+    if (at.parallel == LS_AUTOTUNE) {
+        at.parallel = lsi_input_threads_count(at.threads);
+    }
     records = ls_value_as_tensor(batch);
     st = records != NULL
-             ? lsi_example_parser_run(&node->parser, records, true, parallel, out, err)
+             ? lsi_example_parser_run(&node->parser, records, true, &at, out, err)
              : lsi_fail(err, LS_INVALID_ARGUMENT, -1,
                         "examples are parsed from a vector of strings, not from a %s",
                         ls_value_kind_name(ls_value_kind_of(batch)));
@@ -104,29 +101,16 @@ static ls_status next_parsed(lsi_iterator *it, ls_value **out, ls_error *err)
     return st;
 }
 
-static void close_parse(lsi_iterator *it)
-{
-    lsi_unary_iterator_close(it);
-    if (((struct parse_iterator *)it)->helped) {
-        lsi_input_threads_leave();
-    }
-}
-
-static ls_status iterate_parse(ls_dataset *d, lsi_iterator **out, ls_error *err)
+static ls_status iterate_parse(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                               ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_parsed,
                                          .skip = lsi_unary_iterator_skip,
                                          .save = lsi_unary_iterator_save,
                                          .restore = lsi_unary_iterator_restore,
-                                         .close = close_parse};
-    const ls_status st =
-        lsi_unary_iterator_new(&ops, sizeof(struct parse_iterator), d, out, err);
+                                         .close = lsi_unary_iterator_close};
 
-    if (st == LS_OK && ((const struct parse_node *)d)->parallel != 0) {
-        lsi_input_threads_use();
-        ((struct parse_iterator *)*out)->helped = true;
-    }
-    return st;
+    return lsi_unary_iterator_new(&ops, sizeof(lsi_unary_iterator), d, how, out, err);
 }
 
 static ls_dataset *rebuild_parse(const ls_dataset *d, ls_dataset *const *inputs)

@@ -5,7 +5,6 @@
  */
 #include "data/file/example_parser.h"
 
-#include "data/input_threads.h"
 #include "data/sparse.h"
 
 #include <inttypes.h>
@@ -26,7 +25,8 @@ struct batch;
 typedef void part_fn(struct batch *b, size_t begin, size_t end, ls_error *err);
 struct batch {
     const lsi_example_parser *p;
-    ls_tensor *tensor; // the records
+    const lsi_parse_plan *at; // valid until the last part is finished
+    ls_tensor *tensor;        // the records
     const ls_string *records;
     size_t rows;
     bool batched;
@@ -338,7 +338,7 @@ static ls_status run_parts(struct batch *b, part_fn *work, ls_error *err)
         atomic_store(&b->taken, 0);
         for (size_t i = 1; i < parts; i++) {
             atomic_fetch_add(&b->refs, 1);
-            if (!lsi_input_threads_submit(run_helper, b)) {
+            if (!lsi_input_threads_submit(b->at->threads, run_helper, b)) {
                 drop_batch(b);
                 break;
             }
@@ -382,8 +382,8 @@ static ls_tensor *new_strings(const struct batch *b, const ls_feature *f,
         return NULL;
     }
     h = lsi_alloc(1, sizeof *h + bytes);
-    if (h == NULL || ls_tensor_wrap(b->tensor->device, LS_STRING, *shape, h->strings,
-                                    release_holder, h, &t, NULL) != LS_OK) {
+    if (h == NULL || lsi_tensor_wrap(b->at->device, LS_STRING, *shape, h->strings,
+                                     release_holder, h, &t, NULL) != LS_OK) {
         lsi_free(h);
         return NULL;
     }
@@ -396,7 +396,7 @@ static ls_tensor *new_tensor(const struct batch *b, const ls_feature *f,
                              const ls_shape *shape)
 {
     return f->dtype == LS_STRING ? new_strings(b, f, shape)
-                                 : lsi_tensor_new(b->tensor->device, f->dtype, shape);
+                                 : lsi_tensor_new(b->at->device, f->dtype, shape);
 }
 
 /* [rows,] [longest,] and the feature's own shape. */
@@ -461,7 +461,7 @@ static ls_status make_counted(struct batch *b, size_t i, ls_error *err)
         const ls_shape two = ls_shape_of(2, dims);
 
         shape = ls_shape_of(1, dims);
-        c->indices = lsi_tensor_new(b->tensor->device, LS_I64, &two);
+        c->indices = lsi_tensor_new(b->at->device, LS_I64, &two);
     } else {
         const int64_t count = b->p->counts[i];
 
@@ -477,8 +477,8 @@ static ls_status sparse_value(const struct batch *b, const struct column *c,
     const int64_t dims[2] = {(int64_t)b->rows, (int64_t)c->longest};
     const int64_t rank = b->batched ? 2 : 1;
     ls_tensor *dense = NULL;
-    ls_status st = ls_tensor_create(b->tensor->device, LS_I64, ls_shape_of(1, &rank),
-                                    dims + (b->batched ? 0 : 1), &dense, err);
+    ls_status st = lsi_tensor_create(b->at->device, LS_I64, ls_shape_of(1, &rank),
+                                     dims + (b->batched ? 0 : 1), &dense, err);
 
     if (st == LS_OK) {
         st = lsi_sparse_value(c->indices, c->t, dense, out, err);
@@ -554,7 +554,7 @@ static ls_status parse_batch(struct batch *b, ls_value **out, ls_error *err)
 }
 
 ls_status lsi_example_parser_run(const lsi_example_parser *p, ls_tensor *records,
-                                 bool batched, int parallel, ls_value **out,
+                                 bool batched, const lsi_parse_plan *at, ls_value **out,
                                  ls_error *err)
 {
     struct batch *b;
@@ -569,12 +569,13 @@ ls_status lsi_example_parser_run(const lsi_example_parser *p, ls_tensor *records
         return lsi_fail_memory(err, "a batch of examples", sizeof *b);
     }
     b->p = p;
+    b->at = at;
     b->tensor = records;
     b->records = ls_tensor_data(records);
     b->rows = (size_t)ls_tensor_count(records);
     b->batched = batched;
     b->error = (ls_error)LS_ERROR_INIT;
-    b->parts = LSI_MIN((size_t)LSI_MAX(parallel, 1), b->rows / ROWS_WORTH_A_THREAD);
+    b->parts = LSI_MIN((size_t)LSI_MAX(at->parallel, 1), b->rows / ROWS_WORTH_A_THREAD);
     atomic_init(&b->refs, 1);
     atomic_init(&b->taken, 0);
     lsi_word_init(&b->left, 0);

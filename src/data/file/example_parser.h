@@ -22,12 +22,18 @@ void lsi_example_parser_clear(lsi_example_parser *p);
 ls_status lsi_example_parser_spec(const lsi_example_parser *p, bool batched, int64_t rows,
                                   ls_spec **out, ls_error *err);
 
+/* Where a batch is parsed: the device of the result, and who helps. */
+typedef struct lsi_parse_plan {
+    ls_device *device;
+    lsi_input_threads *threads; /* NULL: none */
+    int parallel;               /* at most so many work on a batch, with the caller */
+} lsi_parse_plan;
+
 /*
  * Parses a vector of records, or one (`batched` false). Strings of the result point into
- * `records`, which is retained. Up to `parallel` threads work on it; for more than one
- * the caller must have called lsi_input_threads_use().
+ * `records`, which is retained.
  */
 ls_status lsi_example_parser_run(const lsi_example_parser *p, ls_tensor *records,
-                                 bool batched, int parallel, ls_value **out,
+                                 bool batched, const lsi_parse_plan *at, ls_value **out,
                                  ls_error *err);
 #endif

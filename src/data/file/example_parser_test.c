@@ -1,7 +1,6 @@
 /* Parsing Examples: fixed, sparse and padded features, strings, damage, threads. */
 #include "data/file/example_parser.h"
 #include "data/file/file_cases.h"
-#include "data/input_threads.h"
 
 #include "lockstep/record.h"
 
@@ -27,6 +26,9 @@ static ls_value *records_of(const char *const *hex, size_t n)
     return v;
 }
 
+/* On no device, by one thread. */
+static const lsi_parse_plan alone = {NULL, NULL, 0};
+
 /* One record parsed, as text; or the failure's code, with the message in *err. */
 static lst_text single(const char *hex, const ls_feature *f, size_t n, ls_error *err)
 {
@@ -35,7 +37,7 @@ static lst_text single(const char *hex, const ls_feature *f, size_t n, ls_error 
     lst_text t = {{0}, 0};
 
     LST_OK(ls_context_open(NULL, NULL, &c, NULL));
-    LST_OK(lsi_value_row(v, 0, &row, NULL));
+    LST_OK(lsi_value_row(v, 0, NULL, &row, NULL));
     const ls_value *out = (ls_parse_single_example)(c, ls_value_as_tensor(row), f, n);
     if (out != NULL) {
         lst_put_value(&t, out);
@@ -194,7 +196,7 @@ LST_TEST(records_live_as_long_as_the_strings_that_lie_in_them)
 
     LST_OK(lsi_example_parser_init(&p, &f, 1, NULL));
     LST_OK(ls_tensor_wrap(NULL, LS_STRING, LS_SCALAR, &s, note, &gone, &t, NULL));
-    LST_OK(lsi_example_parser_run(&p, t, false, 0, &v, NULL));
+    LST_OK(lsi_example_parser_run(&p, t, false, &alone, &v, NULL));
     ls_tensor_release(t);
     LST_CHECK(gone == 0);
     ls_value_release(v);
@@ -264,7 +266,7 @@ LST_TEST(every_cut_and_every_flipped_bit_is_refused_or_read_within_its_bytes)
             copy[i / 8] ^= (uint8_t)(1 << i % 8);
         }
         LST_OK(ls_tensor_wrap(NULL, LS_STRING, LS_SCALAR, &s, NULL, NULL, &t, NULL));
-        if (lsi_example_parser_run(&p, t, false, 0, &v, &err) == LS_OK) {
+        if (lsi_example_parser_run(&p, t, false, &alone, &v, &err) == LS_OK) {
             good++;
             LST_CHECK(n == len || n == 0); // a cut is always found
         } else {
@@ -295,14 +297,15 @@ LST_TEST(many_threads_tell_the_first_wrong_record_and_give_the_same_batch)
     ls_value *v = NULL;
     ls_error err = LS_ERROR_INIT;
     lsi_example_parser p;
+    lsi_parse_plan at = {ls_runtime_device(NULL, 0), NULL, 4};
 
+    at.threads = lsi_runtime_input_threads(at.device->runtime);
     for (int i = 0; i < ROWS; i++) {
         rows[i] = (ls_string){(const char *)good, n};
     }
     LST_OK(lsi_example_parser_init(&p, f, 2, &err));
-    lsi_input_threads_use();
     LST_OK(ls_tensor_create(NULL, LS_STRING, ls_shape_of(1, &dim), rows, &t, &err));
-    LST_OK(lsi_example_parser_run(&p, t, true, 4, &v, &err));
+    LST_OK(lsi_example_parser_run(&p, t, true, &at, &v, &err));
     const int64_t *x = ls_tensor_data(ls_value_as_tensor(ls_value_find(v, "x")));
     for (size_t i = 0; i < ROWS; i++) {
         LST_CHECK(x[2 * i] == 1 && x[2 * i + 1] == 2);
@@ -311,11 +314,10 @@ LST_TEST(many_threads_tell_the_first_wrong_record_and_give_the_same_batch)
     ls_tensor_release(t);
     rows[55] = rows[77] = rows[199] = (ls_string){(const char *)wrong, m};
     LST_OK(ls_tensor_create(NULL, LS_STRING, ls_shape_of(1, &dim), rows, &t, &err));
-    for (int parallel = 0; parallel < 9; parallel++) {
-        LST_FAILS(lsi_example_parser_run(&p, t, true, parallel, &v, &err),
-                  LS_INVALID_ARGUMENT, err, "record 55");
+    for (at.parallel = 0; at.parallel < 9; at.parallel++) {
+        LST_FAILS(lsi_example_parser_run(&p, t, true, &at, &v, &err), LS_INVALID_ARGUMENT,
+                  err, "record 55");
     }
-    lsi_input_threads_leave();
     ls_tensor_release(t);
     lsi_example_parser_clear(&p);
 }

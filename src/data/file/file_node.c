@@ -43,7 +43,7 @@ static ls_status begin_file(lsi_file_reader *r, ls_error *err)
 
     if (r->stream == NULL) {
         st = lsi_stream_open(r->node->path, r->node->compression, r->node->piece,
-                             &r->stream, err);
+                             r->base.as.device, &r->stream, err);
         if (st != LS_OK) {
             return st;
         }
@@ -111,10 +111,10 @@ static void pass_record(lsi_stream *s, const ls_string *record, size_t tail)
     lsi_stream_pass(s, (size_t)(end - s->bytes));
 }
 
-static ls_status string_value(ls_string s, lsi_buffer *owner, ls_value **out,
-                              ls_error *err)
+static ls_status string_value(ls_string s, lsi_buffer *owner, ls_device *device,
+                              ls_value **out, ls_error *err)
 {
-    ls_tensor *t = lsi_tensor_string(s, owner);
+    ls_tensor *t = lsi_tensor_string(s, owner, device);
     ls_status st;
 
     if (t == NULL) {
@@ -145,7 +145,7 @@ static ls_status next_record(lsi_iterator *it, ls_value **out, ls_error *err)
     }
     st = peek_record(r, &s, &tail, err);
     if (st == LS_OK) {
-        st = string_value(s, r->stream->buffer, out, err);
+        st = string_value(s, r->stream->buffer, it->as.device, out, err);
     }
     if (st == LS_OK) {
         pass_record(r->stream, &s, tail);
@@ -360,7 +360,7 @@ static ls_status resume_reading(lsi_file_reader *r, uint64_t offset, ls_error *e
 {
     uint64_t passed = 0;
     ls_status st = lsi_stream_open(r->node->path, r->node->compression, r->node->piece,
-                                   &r->stream, err);
+                                   r->base.as.device, &r->stream, err);
 
     if (st != LS_OK) {
         return st;
@@ -409,7 +409,8 @@ static void close_reader(lsi_iterator *it)
     }
 }
 
-ls_status lsi_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
+ls_status lsi_file_iterate(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                           ls_error *err)
 {
     static const lsi_iterator_ops ops = {.next = next_record,
                                          .fill = fill_from_file,
@@ -420,7 +421,7 @@ ls_status lsi_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err)
     const lsi_file_format *format = (const lsi_file_format *)d->ops; // `node` is first
     const size_t size =
         format->reader_size > 0 ? format->reader_size : sizeof(lsi_file_reader);
-    const ls_status st = lsi_iterator_new(&ops, size, d, out, err);
+    const ls_status st = lsi_iterator_new(&ops, size, d, how, out, err);
 
     if (st == LS_OK) {
         lsi_file_reader *r = (lsi_file_reader *)*out;

@@ -68,7 +68,8 @@ ls_dataset *lsi_file_node_new(const lsi_file_format *format, size_t size, ls_str
                               lsi_compression compression, size_t piece, ls_spec *spec);
 
 /* The entries of lsi_dataset_ops that all formats have. */
-ls_status lsi_file_iterate(ls_dataset *d, lsi_iterator **out, ls_error *err);
+ls_status lsi_file_iterate(ls_dataset *d, const lsi_opening *how, lsi_iterator **out,
+                           ls_error *err);
 void lsi_file_destroy(ls_dataset *d);
 
 /* One-file readers by name: "tfrecord", "textline", "fixed", "csv". */

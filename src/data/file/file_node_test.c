@@ -470,7 +470,7 @@ LST_TEST(a_long_line_is_read_in_steps_that_double)
     memset(line, 'x', LENGTH);
     lst_enter(&at);
     LST_OK(lsi_stream_open(lst_file(&at, "long", line, LENGTH), LSI_COMPRESSION_NONE, 0,
-                           &s, NULL));
+                           NULL, &s, NULL));
     for (; !s->ended; steps++) { // as a search for the end of a line does
         LST_OK(lsi_stream_want(s, s->have + 1, NULL));
     }
@@ -493,7 +493,7 @@ LST_TEST(a_small_file_has_a_small_buffer)
         const char *path = lst_file(&at, "small", bytes, sizes[i]);
         lsi_stream *s = NULL;
 
-        LST_OK(lsi_stream_open(path, LSI_COMPRESSION_NONE, 0, &s, NULL));
+        LST_OK(lsi_stream_open(path, LSI_COMPRESSION_NONE, 0, NULL, &s, NULL));
         LST_OK(lsi_stream_want(s, SIZE_MAX, NULL));
         LST_CHECK(s->have == sizes[i] && s->ended);
         LST_CHECK(s->buffer->bytes <= sizes[i] + 4096);

@@ -40,7 +40,7 @@ static ls_status names_value(char *const *names, size_t n, ls_value **out, ls_er
     for (size_t i = 0; i < n; i++) {
         list[i] = (ls_string){names[i], strlen(names[i])};
     }
-    st = ls_tensor_create(NULL, LS_STRING, ls_shape_of(1, &dim), list, &t, err);
+    st = lsi_tensor_create(NULL, LS_STRING, ls_shape_of(1, &dim), list, &t, err);
     if (st == LS_OK) {
         st = ls_value_tensor(t, out, err);
     }

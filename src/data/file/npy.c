@@ -448,7 +448,7 @@ static ls_status tensor_of_strings(uint8_t *data, const struct array *a, size_t 
     for (size_t i = 0; i < count; i++) {
         list[i] = string_of(data + i * a->size, a);
     }
-    st = ls_tensor_create(NULL, LS_STRING, a->shape, list, out, err);
+    st = lsi_tensor_create(NULL, LS_STRING, a->shape, list, out, err);
     lsi_free(list);
     return st;
 }
@@ -520,7 +520,6 @@ ls_status lsi_npy_spec(lsi_npy_source *src, ls_spec **out, ls_error *err)
 ls_status lsi_npy_tensor(lsi_npy_source *src, ls_tensor **out, ls_error *err)
 {
     struct array a = {0};
-    ls_device *dev = lsi_input_device();
     size_t bytes = 0;
     ls_status st = read_array(src, &a, &bytes, err);
     ls_tensor *t;
@@ -533,7 +532,7 @@ ls_status lsi_npy_tensor(lsi_npy_source *src, ls_tensor **out, ls_error *err)
     if (a.dtype == LS_STRING) {
         return read_rearranged(src, &a, (size_t)count, NULL, out, err);
     }
-    t = dev != NULL ? lsi_tensor_new(dev, a.dtype, &a.shape) : NULL;
+    t = lsi_tensor_new(NULL, a.dtype, &a.shape);
     if (t == NULL) {
         return lsi_fail_memory(err, "an array", bytes);
     }

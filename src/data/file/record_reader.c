@@ -66,7 +66,7 @@ ls_status ls_record_reader_open(const char *path, const ls_record_reader_options
     r->why = (ls_error)LS_ERROR_INIT;
     r->lines = o.lines;
     r->whole = o.whole;
-    st = lsi_stream_open(path, compression, o.buffer, &r->in.stream, err);
+    st = lsi_stream_open(path, compression, o.buffer, NULL, &r->in.stream, err);
     if (st != LS_OK) {
         ls_record_reader_close(r);
         return st;

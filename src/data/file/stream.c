@@ -27,13 +27,6 @@ struct lsi_inflater {
     uint8_t packed[PACKED];
 };
 
-ls_device *lsi_input_device(void)
-{
-    ls_runtime *rt = lsi_runtime_default();
-
-    return rt != NULL ? ls_runtime_device(rt, 0) : NULL;
-}
-
 ls_status lsi_compression_of(const char *name, lsi_compression *out, ls_error *err)
 {
     if (name == NULL || *name == '\0') {
@@ -88,7 +81,7 @@ static ls_status detect_compression(lsi_file *f, lsi_compression *out, ls_error 
 }
 
 ls_status lsi_stream_open(const char *path, lsi_compression compression, size_t piece,
-                          lsi_stream **out, ls_error *err)
+                          ls_device *device, lsi_stream **out, ls_error *err)
 {
     lsi_stream *s = lsi_alloc(1, sizeof *s);
     ls_status st;
@@ -96,6 +89,7 @@ ls_status lsi_stream_open(const char *path, lsi_compression compression, size_t 
     if (s == NULL) {
         return lsi_fail_memory(err, "a file to read", sizeof *s);
     }
+    s->device = device;
     s->piece = piece == 0 ? PIECE : LSI_MAX(piece, (size_t)PIECE_SMALLEST);
     s->piece = LSI_MIN(s->piece, PIECE_LARGEST);
     st = lsi_file_open(path, LSI_FILE_READ, &s->file, err);
@@ -273,9 +267,7 @@ static ls_status make_room(lsi_stream *s, size_t want, ls_error *err)
             memmove(buf->data, s->bytes, s->have);
         }
     } else {
-        ls_device *dev = lsi_input_device();
-
-        buf = dev != NULL ? lsi_buffer_new(dev, room) : NULL;
+        buf = lsi_buffer_new(s->device, room);
         if (buf == NULL) {
             return lsi_fail(err, LS_RESOURCE_EXHAUSTED, -1,
                             "out of memory for %zu bytes of %s", room,

@@ -31,11 +31,12 @@ typedef struct lsi_stream {
     uint64_t read_at;              /* offset of the next read, in the file */
     uint64_t size;                 /* of the file when it was opened, compressed or not */
     struct lsi_inflater *inflater; /* NULL: not compressed */
+    ls_device *device;             /* of the buffers; NULL: memory of the process */
 } lsi_stream;
 
-/* `piece` 0: the default. A folder fails with LS_FAILED_PRECONDITION. */
+/* `piece` 0: the default; `device`: of the buffers, or NULL. A folder fails with LS_FAILED_PRECONDITION. */
 ls_status lsi_stream_open(const char *path, lsi_compression compression, size_t piece,
-                          lsi_stream **out, ls_error *err);
+                          ls_device *device, lsi_stream **out, ls_error *err);
 void lsi_stream_close(lsi_stream *s); /* NULL is allowed */
 
 /* Reads until s->have is at least `want` or the stream has ended. */
@@ -94,7 +95,4 @@ static inline void lsi_put_le64(uint8_t *p, uint64_t x)
     lsi_put_le32(p, (uint32_t)x);
     lsi_put_le32(p + 4, (uint32_t)(x >> 32));
 }
-
-/* CPU:0 of the default runtime, where input is allocated; NULL: out of memory. */
-ls_device *lsi_input_device(void);
 #endif
