@@ -12,6 +12,7 @@
 #define LSI_KERNEL_H
 #include "device/device.h"
 #include "lockstep/ext/op.h"
+#include "lockstep/variable.h" /* ls_scatter_op */
 #include "tensor/tensor.h"
 
 /*
@@ -144,6 +145,14 @@ int lsi_random_words_of(ls_dtype dtype);
  * stream and position.
  */
 enum { LSI_RANDOM_STATE_WORDS = 3 };
+typedef struct lsi_rows_attrs { /* change_rows, row_indices */
+    ls_scatter_op op;
+    int64_t rows; /* row_indices: of the value that is changed */
+} lsi_rows_attrs;
+typedef enum lsi_condition { LSI_ALL_ZERO, LSI_NONE_NEGATIVE } lsi_condition;
+typedef struct lsi_require_attrs {
+    lsi_condition condition; /* of every element */
+} lsi_require_attrs;
 typedef struct lsi_dtype_attrs { /* cast, one_hot */
     ls_dtype dtype;
     int64_t depth; /* one_hot */

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+static const char loss_name[] = "average_loss";
+
 /* Fails the step with the exception that TensorFlow raises. */
 static ls_tensor *fail_loss(ls_context *c, ls_status code, ls_kind kind, const char *what,
                             const char *why)
@@ -90,30 +92,50 @@ static ls_tensor *total_of(ls_context *c, ls_tensor *losses)
     return ls_cast(c, sum, ls_dtype_size((ls_dtype)sum->dtype) < 4 ? LS_F32 : LS_F64);
 }
 
-ls_tensor *(ls_average_loss)(ls_context *c, ls_tensor *losses, ls_tensor *weights,
-                             int64_t global_batch)
+/* The same by a scalar of int64 that was computed. */
+static ls_tensor *divide_by_tensor(ls_context *c, ls_tensor *x, ls_tensor *batch)
 {
-    static const char what[] = "average_loss";
+    ls_tensor *zero, *divisor;
 
+    if (lsi_failed(c)) {
+        return NULL;
+    }
+    zero = ls_equal(c, batch, lsi_scalar(c, LS_I64, 0));
+    batch = ls_where(c, zero, lsi_scalar(c, LS_I64, 1), batch);
+    divisor = ls_cast(c, ls_cast(c, batch, LS_F64), (ls_dtype)x->dtype);
+    return ls_where(c, zero, lsi_scalar(c, (ls_dtype)x->dtype, 0.0),
+                    ls_div(c, x, divisor));
+}
+
+/* Losses times their weights, checked; NULL: the step has failed, or there are none. */
+static ls_tensor *fit_losses(ls_context *c, ls_tensor *losses, ls_tensor *weights)
+{
     if (lsi_failed(c) || losses == NULL) {
         return NULL;
     }
     if (!lsi_dtype_is_number((ls_dtype)losses->dtype)) {
-        return fail_loss(c, LS_INVALID_ARGUMENT, LS_KIND_OP, what,
+        return fail_loss(c, LS_INVALID_ARGUMENT, LS_KIND_OP, loss_name,
                          "the losses are not numbers; see ls_cast()");
     }
     if (losses->ndim == 0) {
-        return fail_loss(c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, what,
+        return fail_loss(c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, loss_name,
                          "the loss is a scalar; it must have one value per example");
     }
     if (weights != NULL) {
         losses = weigh_losses(c, losses, weights);
     }
-    if (lsi_failed(c)) {
+    return lsi_failed(c) ? NULL : losses;
+}
+
+ls_tensor *(ls_average_loss)(ls_context *c, ls_tensor *losses, ls_tensor *weights,
+                             int64_t global_batch)
+{
+    losses = fit_losses(c, losses, weights);
+    if (losses == NULL) {
         return NULL;
     }
     if (global_batch == LS_BATCH_OF_REPLICAS) {
-        if (!in_replica(c, what)) {
+        if (!in_replica(c, loss_name)) {
             return NULL;
         }
         const int replicas = ls_strategy_replicas(ls_current_strategy());
@@ -123,53 +145,52 @@ ls_tensor *(ls_average_loss)(ls_context *c, ls_tensor *losses, ls_tensor *weight
                            ? INT64_MAX
                            : losses->dims[0] * replicas;
     } else if (global_batch < 0) {
-        return fail_loss(c, LS_INVALID_ARGUMENT, LS_KIND_OP, what,
+        return fail_loss(c, LS_INVALID_ARGUMENT, LS_KIND_OP, loss_name,
                          "the global batch is negative");
     }
     return divide_no_nan(c, total_of(c, losses), global_batch);
 }
 
-/* The batch as a number; false: the step has failed. */
-static bool read_batch(ls_context *c, ls_value *v, int64_t *out)
+/* The mean over a batch whose size is a tensor: an operation divides, and decides. */
+static ls_tensor *average_over(ls_context *c, ls_tensor *losses, ls_tensor *weights,
+                               ls_tensor *batch)
 {
-    static const char what[] = "average_loss";
-    const ls_tensor *t = ls_value_as_tensor(v);
+    ls_error negative = LS_ERROR_INIT;
+    ls_tensor *total;
 
-    if (v == NULL || ls_value_kind_of(v) == LS_VALUE_NONE) {
-        *out = LS_BATCH_OF_REPLICAS;
-        return true;
+    if (batch->ndim != 0) {
+        return fail_loss(c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, loss_name,
+                         "the global batch is a tensor with axes; it must be a scalar");
     }
-    if (ls_value_as_int(v, out)) {
-        // An explicit number is never taken for "not given": it is negative like others.
-        *out = *out == LS_BATCH_OF_REPLICAS ? -1 : *out;
-        return true;
+    if (!lsi_dtype_is_int((ls_dtype)batch->dtype)) {
+        return fail_loss(c, LS_INVALID_ARGUMENT, LS_KIND_TYPE, loss_name,
+                         "the global batch is not an integer");
     }
-    if (t != NULL && t->ndim != 0) {
-        (void)fail_loss(c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, what,
-                        "the global batch is a tensor with axes; it must be a scalar");
-        return false;
-    }
-    if (t == NULL || !lsi_dtype_is_int((ls_dtype)t->dtype)) {
-        (void)fail_loss(c, LS_INVALID_ARGUMENT, LS_KIND_TYPE, what,
-                        "the global batch is not an integer");
-        return false;
-    }
-    ls_tensor *wide = ls_cast(c, (ls_tensor *)ls_value_as_tensor(v), LS_I64);
-    if (wide == NULL) {
-        return false;
-    }
-    memcpy(out, wide->data, sizeof *out);
-    *out = *out == LS_BATCH_OF_REPLICAS ? -1 : *out;
-    return true;
+    total = total_of(c, fit_losses(c, losses, weights));
+    (void)lsi_fail_kind(&negative, LS_INVALID_ARGUMENT, LS_KIND_OP,
+                        "%s: the global batch is negative", loss_name);
+    batch = lsi_require(c, ls_cast(c, batch, LS_I64), LSI_NONE_NEGATIVE, &negative);
+    return total == NULL ? NULL : divide_by_tensor(c, total, batch);
 }
 
 ls_tensor *(ls_average_loss_value)(ls_context *c, ls_tensor *losses, ls_tensor *weights,
                                    ls_value *global_batch)
 {
-    int64_t batch;
+    ls_tensor *t = (ls_tensor *)ls_value_as_tensor(global_batch); // NOLINT: not written
+    int64_t batch = LS_BATCH_OF_REPLICAS;
 
-    if (lsi_failed(c) || !read_batch(c, global_batch, &batch)) {
+    if (lsi_failed(c)) {
         return NULL;
+    }
+    if (t != NULL) {
+        return average_over(c, losses, weights, t);
+    }
+    if (ls_value_as_int(global_batch, &batch)) {
+        // An explicit number is never taken for "not given": it is negative like others.
+        batch = batch == LS_BATCH_OF_REPLICAS ? -1 : batch;
+    } else if (global_batch != NULL && ls_value_kind_of(global_batch) != LS_VALUE_NONE) {
+        return fail_loss(c, LS_INVALID_ARGUMENT, LS_KIND_TYPE, loss_name,
+                         "the global batch is not an integer");
     }
     return (ls_average_loss)(c, losses, weights, batch);
 }

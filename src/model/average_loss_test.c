@@ -92,6 +92,46 @@ LST_TEST(s112_the_batch_may_be_a_value)
     ls_context_close(c);
 }
 
+/* A batch that was computed divides as a number does, in the loss and in its gradient. */
+LST_TEST(s112_a_tensor_divides_by_the_same_bits_as_a_number)
+{
+    static const ls_dtype dtypes[] = {LS_F32, LS_F64, LS_F16, LS_BF16, LS_I32};
+    static const int64_t batches[] = {0, 1, 3, 7, 100003};
+
+    for (size_t d = 0; d < LSI_COUNT_OF(dtypes); d++) {
+        for (size_t b = 0; b < LSI_COUNT_OF(batches); b++) {
+            ls_context *c = NULL;
+            ls_tape_options o = LS_TAPE_OPTIONS_INIT;
+            ls_value *v = NULL;
+
+            o.persistent = true;
+            LST_OK(ls_context_open(NULL, NULL, &c, NULL));
+            ls_tensor *x = ls_cast(c, vector(c, 3, NUMBERS(1.5, 2, 7)), dtypes[d]);
+            ls_tape *tape = ls_tape_open(c, &o);
+            if (dtypes[d] != LS_I32) {
+                ls_tape_watch(c, tape, x);
+            }
+            LST_OK(ls_value_tensor(ls_constant_i64(c, batches[b]), &v, NULL));
+            const ls_tensor *y = ls_average_loss_value(c, x, NULL, v);
+            const ls_tensor *want = ls_average_loss(c, x, NULL, batches[b]);
+            LST_CHECK(y != NULL && y->dtype == want->dtype &&
+                      memcmp(y->data, want->data, ls_tensor_bytes(want)) == 0);
+            const ls_tensor *dy = ls_gradient(c, tape, (ls_tensor *)y, x);
+            const ls_tensor *dwant = ls_gradient(c, tape, (ls_tensor *)want, x);
+            LST_CHECK((dy == NULL) == (dtypes[d] == LS_I32));
+            LST_CHECK(dy == NULL ||
+                      memcmp(dy->data, dwant->data, ls_tensor_bytes(dwant)) == 0);
+            ls_value_release(v);
+            LST_OK(ls_value_tensor(ls_constant_i64(c, -1), &v, NULL));
+            LST_CHECK(ls_average_loss_value(c, x, NULL, v) == NULL);
+            ls_value_release(v);
+            failed(c, LS_INVALID_ARGUMENT, LS_KIND_OP,
+                   "average_loss: the global batch is");
+            ls_context_close(c);
+        }
+    }
+}
+
 LST_TEST(s113_weights_are_a_scalar_one_per_example_or_one_per_element)
 {
     ls_context *c = NULL;
@@ -219,6 +259,7 @@ LST_TEST(s112_s114_a_scope_has_no_batch_of_its_own)
 
 LST_MAIN(LST_CASE(s112_the_global_batch_divides_the_sum),
          LST_CASE(s112_the_batch_may_be_a_value),
+         LST_CASE(s112_a_tensor_divides_by_the_same_bits_as_a_number),
          LST_CASE(s113_weights_are_a_scalar_one_per_example_or_one_per_element),
          LST_CASE(losses_that_are_integers_are_averaged_as_tensorflow_does),
          LST_CASE(a_batch_of_nothing_has_a_gradient_of_nothing),

@@ -218,6 +218,52 @@ static LSI_COLD ls_status run_call_dense(ls_context *c, ls_op_call *k, size_t at
     return st;
 }
 
+/* The row gives what `out` is. */
+static ls_status check_output(ls_op_call *k, const ls_tensor *out)
+{
+    const ls_shape shape = lsi_shape(out);
+
+    return k->spec[0].dtype == (ls_dtype)out->dtype &&
+                   ls_shape_equal(&k->spec[0].shape, &shape)
+               ? LS_OK
+               : ls_op_fail(k, LS_INTERNAL, "does not give %s", lsi_text_of(out).s);
+}
+
+bool lsi_op_into(ls_context *c, const ls_op *op, ls_tensor *const *inputs, size_t n,
+                 const void *attrs, ls_tensor *out)
+{
+    ls_error e = LS_ERROR_INIT;
+    ls_op_call k = {.op = op,
+                    .nin = n,
+                    .in = inputs,
+                    .attrs = attrs,
+                    .device = c->device,
+                    .team = c->device->team,
+                    .err = &e,
+                    .out = {out}};
+    bool sparse = false;
+    ls_status st;
+
+    if (lsi_context_aborted(c)) {
+        return false;
+    }
+    st = check_inputs(&k, &sparse);
+    LSI_ASSERT(!sparse && op->outputs == 1);
+    if (st == LS_OK) {
+        st = op->shape(&k);
+    }
+    if (st == LS_OK) {
+        st = check_output(&k, out);
+    }
+    if (st == LS_OK && has_work(&k)) {
+        st = lsi_kernel_run(&k);
+    }
+    if (st != LS_OK) {
+        fail_with(c, op, &e, st);
+    }
+    return st == LS_OK;
+}
+
 ls_tensor *ls_op_apply1(ls_context *c, const ls_op *op, ls_tensor *const *inputs,
                         size_t n, const void *attrs, size_t attrs_size)
 {

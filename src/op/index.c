@@ -3,7 +3,7 @@
 
 #include "kernel/ref/ref.h"
 
-static ls_status check_index_dtype(ls_op_call *k, const ls_tensor *indices)
+ls_status lsi_check_index_dtype(ls_op_call *k, const ls_tensor *indices)
 {
     if (indices->dtype != LS_I32 && indices->dtype != LS_I64) {
         return ls_op_fail(k, LS_INVALID_ARGUMENT,
@@ -19,7 +19,7 @@ static ls_status gather_shape(ls_op_call *k)
     const int axis = ((const lsi_axis_attrs *)k->attrs)->axis;
     const ls_tensor *x = k->in[0];
     const ls_tensor *indices = k->in[1];
-    const ls_status st = check_index_dtype(k, indices);
+    const ls_status st = lsi_check_index_dtype(k, indices);
     ls_shape shape;
 
     memset(&shape, 0, sizeof shape);
@@ -116,11 +116,10 @@ ls_tensor *(ls_gather)(ls_context *c, ls_tensor *x, ls_tensor *indices, int axis
     return lsi_op2(c, &lsi_op_gather, x, indices, &attrs, sizeof attrs);
 }
 
-/* The updates have the shape of the indices, then that of a row. */
-static bool updates_fit(const ls_tensor *indices, const ls_tensor *updates,
-                        const ls_shape *shape)
+bool lsi_updates_fit(const ls_tensor *indices, const ls_tensor *updates,
+                     const ls_shape *shape)
 {
-    if (updates->ndim != indices->ndim + shape->ndim - 1) {
+    if (shape->ndim < 1 || updates->ndim != indices->ndim + shape->ndim - 1) {
         return false;
     }
     for (int i = 0; i < updates->ndim; i++) {
@@ -139,7 +138,7 @@ static ls_status scatter_shape(ls_op_call *k)
     const ls_shape *shape = &((const lsi_shape_attrs *)k->attrs)->shape;
     const ls_tensor *indices = k->in[0];
     const ls_tensor *updates = k->in[1];
-    const ls_status st = check_index_dtype(k, indices);
+    const ls_status st = lsi_check_index_dtype(k, indices);
     char text[128];
 
     if (st != LS_OK) {
@@ -150,8 +149,8 @@ static ls_status scatter_shape(ls_op_call *k)
                           "adds numbers, got %s; convert them with ls_cast()",
                           lsi_text_of(updates).s);
     }
-    if (shape->ndim < 1 || shape->ndim > LS_MAX_DIMS || ls_shape_count(shape) < 0 ||
-        !updates_fit(indices, updates, shape)) {
+    if (shape->ndim > LS_MAX_DIMS || ls_shape_count(shape) < 0 ||
+        !lsi_updates_fit(indices, updates, shape)) {
         return ls_op_fail(k, LS_INVALID_ARGUMENT,
                           "the updates %s must have the shape of the indices %s, then "
                           "that of a row of the result %s",
@@ -188,7 +187,7 @@ static ls_status one_hot_shape(ls_op_call *k)
 {
     const lsi_dtype_attrs *attrs = k->attrs;
     const ls_tensor *indices = k->in[0];
-    const ls_status st = check_index_dtype(k, indices);
+    const ls_status st = lsi_check_index_dtype(k, indices);
     ls_shape shape = lsi_shape(indices);
 
     if (st != LS_OK) {

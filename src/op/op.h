@@ -94,6 +94,15 @@ ls_tensor *lsi_op2(ls_context *c, const ls_op *op, ls_tensor *a, ls_tensor *b,
 ls_tensor *lsi_op3(ls_context *c, const ls_op *op, ls_tensor *x, ls_tensor *y,
                    ls_tensor *z, const void *attrs, size_t size);
 
+/*
+ * Runs a row with one output, on dense inputs, into the memory of `out`, whose dtype and
+ * shape must be what the row gives. It may be the memory of an input if the row says so
+ * (change_rows). Tapes do not see it: for writes to variables. False: the step has
+ * failed.
+ */
+bool lsi_op_into(ls_context *c, const ls_op *op, ls_tensor *const *inputs, size_t n,
+                 const void *attrs, ls_tensor *out);
+
 /* True if the step has failed; checked by functions that compute before they apply. */
 static inline bool lsi_failed(const ls_context *c)
 {
@@ -150,6 +159,29 @@ bool lsi_add_into(ls_context *c, ls_tensor *sum, const ls_tensor *part);
 bool lsi_add_slice_into(ls_context *c, ls_tensor *sum, const ls_tensor *part,
                         const int64_t *begin);
 
+/*
+ * Writes to `out` what `value` becomes when its rows `indices` are changed: the two may
+ * be the same memory. False: the step has failed, for instance by an index out of range;
+ * then nothing was written.
+ */
+bool lsi_change_rows(ls_context *c, ls_scatter_op op, ls_tensor *value,
+                     ls_tensor *indices, ls_tensor *updates, ls_tensor *out);
+
+/*
+ * The indices as int64, which are checked as lsi_change_rows() does for a value of `rows`
+ * rows. NULL: the step has failed.
+ */
+ls_tensor *lsi_row_indices(ls_context *c, ls_scatter_op op, ls_tensor *indices,
+                           ls_tensor *updates, int64_t rows);
+
+/*
+ * `t`, whose elements must satisfy the condition: otherwise the step fails with
+ * `otherwise`, which has no site. An operation decides, so that the library need not read
+ * the elements to go on.
+ */
+ls_tensor *lsi_require(ls_context *c, ls_tensor *t, lsi_condition condition,
+                       const ls_error *otherwise);
+
 /* Scalar and filled constants of a dtype. */
 ls_tensor *lsi_scalar(ls_context *c, ls_dtype dtype, double value);
 ls_tensor *lsi_fill(ls_context *c, ls_dtype dtype, const ls_shape *shape, double value);
@@ -166,6 +198,11 @@ lsi_axis_attrs lsi_axis_attrs_of(const ls_tensor *x, int axis);
 ls_status lsi_shape_same(ls_op_call *k);        /* output 0 like input 0 */
 ls_status lsi_shape_same_float(ls_op_call *k);  /* the same, floating dtypes only */
 ls_status lsi_shape_same_number(ls_op_call *k); /* the same, no bool, no string */
+
+/* Indices are int32 or int64; updates have their shape, then that of a row of `shape`. */
+ls_status lsi_check_index_dtype(ls_op_call *k, const ls_tensor *indices);
+bool lsi_updates_fit(const ls_tensor *indices, const ls_tensor *updates,
+                     const ls_shape *shape);
 
 /* NumPy's rule; false: the shapes do not broadcast. */
 bool lsi_broadcast(const ls_shape *a, const ls_shape *b, ls_shape *out);

@@ -221,7 +221,10 @@ ls_tensor *lsi_tensor_sparse(const ls_shape *shape, ls_tensor *values, ls_tensor
     return t;
 }
 
-/* The rows and the indices match and lie inside of the dense shape. */
+/*
+ * The rows and the indices match and lie inside of the dense shape. Indices are read here,
+ * once, because there is no step yet in which an operation could refuse them.
+ */
 static ls_status check_slices(const ls_tensor *values, const ls_tensor *indices,
                               const ls_shape *dense, ls_error *err)
 {

@@ -53,16 +53,6 @@ static bool same_everywhere(const lsi_meeting *m)
     return true;
 }
 
-static bool all_zero(const ls_tensor *t)
-{
-    for (int64_t i = 0; i < t->count; i++) {
-        if (lsi_element(t, i) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static ls_tensor *reduce_alike(ls_context *c, ls_reduce op, ls_tensor *t)
 {
     const uint16_t recording = c->recording;
@@ -81,6 +71,7 @@ static ls_tensor *use_same(ls_context *c, const ls_variable *v, ls_assign_op op,
                            ls_tensor *t, bool mirrored)
 {
     const bool sums = v->aggregation == LS_AGGREGATE_SUM;
+    ls_error e = LS_ERROR_INIT;
 
     if (t == NULL || v->aggregation == LS_AGGREGATE_ONLY_FIRST_REPLICA ||
         (mirrored && !sums)) {
@@ -97,13 +88,15 @@ static ls_tensor *use_same(ls_context *c, const ls_variable *v, ls_assign_op op,
     if (!sums) {
         return t;
     }
-    if (t->values == NULL && all_zero(t)) {
-        return t;
+    (void)lsi_fail_kind(&e, LS_INVALID_ARGUMENT, LS_KIND_VALUE,
+                        "%s: '%s' sums the values of replicas, and all of them write the "
+                        "same value; write a different one on each, or use MEAN",
+                        lsi_assign_names[op], v->name);
+    if (t->values != NULL) {
+        return lsi_context_error(c, &e);
     }
-    return lsi_assign_refused(
-        c, LS_INVALID_ARGUMENT, LS_KIND_VALUE, lsi_assign_names[op], v,
-        "sums the values of replicas, and all of them write the same value; "
-        "write a different one on each, or use MEAN");
+    // Zeros are their own sum. The copies go on to share the memory of `t`.
+    return lsi_require(c, t, LSI_ALL_ZERO, &e) != NULL ? t : NULL;
 }
 
 static ls_tensor *reduce_written(ls_context *c, const ls_variable *v, ls_tensor *t)

@@ -5,7 +5,7 @@
 struct rows {
     const ls_variable *variable;
     ls_scatter_op op;
-    ls_tensor *indices;
+    ls_tensor *indices; /* int64 */
     ls_tensor *updates;
 };
 
@@ -35,8 +35,7 @@ static bool join_rows(ls_context *c, const ls_variable *v, const lsi_gathering *
                       ls_tensor **indices, ls_tensor **updates)
 {
     ls_shape shape = v->shape, list = LS_SHAPE(0);
-    int64_t *to;
-    char *at;
+    char *to, *at;
 
     for (int r = 0; r < g->n; r++) {
         list.dims[0] += g->t[r]->indices->count;
@@ -52,9 +51,11 @@ static bool join_rows(ls_context *c, const ls_variable *v, const lsi_gathering *
     for (int r = 0; r < g->n; r++) {
         const ls_tensor *theirs = g->t[r];
         const size_t bytes = ls_tensor_bytes(theirs->values);
+        const size_t index_bytes = ls_tensor_bytes(theirs->indices);
 
-        for (int64_t i = 0; i < theirs->indices->count; i++) {
-            *to++ = lsi_index_at(theirs->indices, i);
+        if (index_bytes > 0) {
+            memcpy(to, theirs->indices->data, index_bytes);
+            to += index_bytes;
         }
         if (bytes > 0) {
             memcpy(at, theirs->values->data, bytes);
@@ -71,7 +72,7 @@ static bool rows_fit(ls_context *c, const ls_variable *v, const lsi_gathering *g
         const ls_shape shape = ls_tensor_shape(g->t[r]);
 
         if (g->t[r]->values == NULL || g->t[r]->dtype != (uint8_t)v->dtype ||
-            !ls_shape_equal(&shape, &v->shape)) {
+            g->t[r]->indices->dtype != LS_I64 || !ls_shape_equal(&shape, &v->shape)) {
             (void)ls_context_fail(c, LS_INVALID_ARGUMENT,
                                   "scatter: '%s': replica %d changes rows of another "
                                   "variable, %s; every replica must make the same calls "
@@ -141,9 +142,9 @@ bool lsi_scatter_gather_rows(ls_context *c, const ls_variable *v, ls_scatter_op 
     lsi_meeting m;
     bool ok;
 
-    // the other replicas read them unchecked
-    lsi_scatter_check(c, v, op, *indices, *updates);
-    mine = lsi_failed(c) ? NULL : lsi_meeting_room(c, sizeof *mine);
+    // checked here, so that the replica that passes a bad one is told, with its position
+    *indices = lsi_scatter_indices(c, v, op, *indices, *updates);
+    mine = *indices == NULL ? NULL : lsi_meeting_room(c, sizeof *mine);
     if (mine == NULL || !lsi_meeting_keep(c, *indices) ||
         !lsi_meeting_keep(c, *updates)) {
         return false;

@@ -270,9 +270,9 @@ void lsi_variable_commit(ls_variable *v, const lsi_write *w);
 
 /* ---- rows (scatter.c, scatter_replicas.c) ---- */
 
-/* Fails the context unless the variable, indices and updates fit. */
-void lsi_scatter_check(ls_context *c, const ls_variable *v, ls_scatter_op op,
-                       const ls_tensor *indices, const ls_tensor *updates);
+/* The indices as int64 if the variable, indices and updates fit; NULL: failed. */
+ls_tensor *lsi_scatter_indices(ls_context *c, const ls_variable *v, ls_scatter_op op,
+                               ls_tensor *indices, ls_tensor *updates);
 
 /*
  * Changes rows of a plain variable; returns its new value if `read`: a view, because of

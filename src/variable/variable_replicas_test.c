@@ -190,6 +190,50 @@ LST_TEST(rows_of_every_dtype_are_added_without_touching_their_neighbours)
     ls_context_close(c);
 }
 
+struct same {
+    ls_variable *v;
+    ls_tensor *t;
+};
+
+/* Every replica assigns one tensor, the same for all. */
+static ls_value *assign_same(ls_context *c, ls_value *args, void *user)
+{
+    const struct same *s = user;
+
+    (void)args;
+    (void)ls_assign(c, s->v, s->t);
+    return NULL;
+}
+
+LST_TEST(one_value_of_all_replicas_has_a_sum_only_if_it_is_zero)
+{
+    static const ls_dtype dtypes[] = {LS_F32, LS_BF16, LS_I32, LS_U8, LS_BOOL};
+    mirror m = mirror_of(REPLICAS, false);
+    ls_variable_options opts = LS_VARIABLE_OPTIONS_INIT;
+
+    opts.name = "v";
+    opts.aggregation = LS_AGGREGATE_SUM;
+    for (size_t d = 0; d < LSI_COUNT_OF(dtypes); d++) {
+        ls_tensor *one = filled(dtypes[d], 1), *zero = filled(dtypes[d], 0), *t = NULL;
+        struct same s = {NULL, zero};
+        ls_error e = LS_ERROR_INIT;
+
+        LST_OK(make_in(&m, one, &opts, &s.v, &e));
+        LST_OK(ls_strategy_run(m.s, assign_same, NULL, &s, NULL, &e));
+        LST_OK(ls_variable_value(s.v, &t, &e));
+        LST_CHECK(lsi_element(t, 0) == 0 && lsi_element(t, ELEMENTS - 1) == 0);
+        s.t = one;
+        LST_FAILS(ls_strategy_run(m.s, assign_same, NULL, &s, NULL, &e),
+                  LS_INVALID_ARGUMENT, e, "assign: 'v' sums the values of replicas");
+        LST_CHECK(e.kind == LS_KIND_VALUE);
+        ls_tensor_release(t);
+        ls_tensor_release(one);
+        ls_tensor_release(zero);
+        ls_variable_release(s.v);
+    }
+    mirror_end(&m);
+}
+
 /* ---- strings ---- */
 
 static ls_tensor *texts(const char *a, const char *b)
@@ -566,6 +610,7 @@ LST_TEST(memory_that_a_failed_replica_showed_can_still_be_read)
 LST_MAIN(
     LST_CASE(every_dtype_is_read_and_written_by_every_aggregation_or_refused_by_name),
     LST_CASE(rows_of_every_dtype_are_added_without_touching_their_neighbours),
+    LST_CASE(one_value_of_all_replicas_has_a_sum_only_if_it_is_zero),
     LST_CASE(strings_are_kept_in_variables_that_own_them),
     LST_CASE(strings_are_mirrored_and_cannot_be_summed),
     LST_CASE(rows_of_all_replicas_change_every_copy_whatever_the_shape_of_the_indices),

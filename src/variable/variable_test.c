@@ -133,6 +133,12 @@ LST_TEST(a_scatter_outside_changes_nothing)
 
     (void)ls_variable_scatter(f.c, f.v, LS_SCATTER_UPDATE, i, u);
     LST_FAILS(ls_context_finish(f.c, &err), LS_INVALID_ARGUMENT, err, "index 3 at 1");
+    (void)ls_read(f.c, f.v); // not in place: the value is in use
+    i = ls_constant(f.c, LS_I32, LS_SHAPE(2), (int32_t[]){0, -1});
+    u = ls_constant(f.c, LS_F32, LS_SHAPE(2), (float[]){8, 8});
+    (void)ls_variable_scatter(f.c, f.v, LS_SCATTER_UPDATE, i, u);
+    LST_FAILS(ls_context_finish(f.c, &err), LS_INVALID_ARGUMENT, err,
+              "scatter: index -1 at 1 is outside [0, 3)");
     i = ls_constant(f.c, LS_I32, LS_SHAPE(1), (int32_t[]){0});
     u = ls_constant(f.c, LS_F32, LS_SHAPE(2), (float[]){8, 8});
     (void)ls_variable_scatter(f.c, f.v, LS_SCATTER_UPDATE, i, u);

@@ -34,6 +34,29 @@ static void one_hot_(ls_context *c, const op_entry *e, const op_case *k,
     out[0] = ls_one_hot(c, in[0], k->p[0], (ls_dtype)k->p[1]);
 }
 
+/* p: operation, rows. */
+static void rows_(ls_context *c, const op_entry *e, const op_case *k,
+                  ls_tensor *const *in, size_t n, ls_tensor **out)
+{
+    lsi_rows_attrs attrs;
+
+    memset(&attrs, 0, sizeof attrs);
+    attrs.op = (ls_scatter_op)k->p[0];
+    attrs.rows = k->p[1];
+    ls_op_apply(c, lsi_op_table[e->op], in, n, &attrs, sizeof attrs, out);
+}
+
+/* p: condition. */
+static void require_(ls_context *c, const op_entry *e, const op_case *k,
+                     ls_tensor *const *in, size_t n, ls_tensor **out)
+{
+    lsi_require_attrs attrs;
+
+    memset(&attrs, 0, sizeof attrs);
+    attrs.condition = (lsi_condition)k->p[0];
+    ls_op_apply(c, lsi_op_table[e->op], in, n, &attrs, sizeof attrs, out);
+}
+
 /* f: rate. By the row with a position of its own where two runs must draw alike. */
 static void dropout_(ls_context *c, const op_entry *e, const op_case *k,
                      ls_tensor *const *in, size_t n, ls_tensor **out)
@@ -111,6 +134,39 @@ const op_entry op_entries_index[] = {
         {BAD("f32[2] f32[2,3]", "int32"), .p = {2, 4, 3}},
         {BAD("i32[2] f32[2,3]", "scatter"), .p = {2, -4, 3}},
         {BAD("i32[2] bool[2]", "bool"), .p = {1, 4}})},
+    {LSI_OP_change_rows, rows_, EXACT, NO_GRADIENT, CASES(
+        {SHAPE("f32[4,3] i32[2]{0,4} f32[2,3]", "f32[4,3]")},
+        {SHAPE("i64[4] i64[2,2]{0,4} i64[2,2]", "i64[4]"), .p = {LS_SCATTER_MAX}},
+        {SHAPE("f32[0,3] i32[0] f32[0,3]", "f32[0,3]")},
+        {COMPARE("f[N,m] i32[k]{0,N} f[k,m]"), .p = {LS_SCATTER_ADD}},
+        {COMPARE("i32[N] i64[k]{0,N} i32[k]{1,9}"), .p = {LS_SCATTER_DIV}},
+        {BAD("f32[4,3] i32[2]{4,6} f32[2,3]", "outside [0, 4)")},
+        {BAD("i32[4] i32[1]{0,4} i32[1]{0,1}", "division"), .p = {LS_SCATTER_DIV}},
+        {BAD("f32[4,3] i32[2] f32[3,3]", "updates")},
+        {BAD("f32[4,3] i32[2] f64[2,3]", "updates")},
+        {BAD("f32[] i32[2] f32[2]", "updates")},
+        {BAD("f32[4] f32[2] f32[2]", "int32")},
+        {BAD("f16[4] i32[2] f16[2]", "float16"), .code = LS_UNIMPLEMENTED},
+        {BAD("f32[4] i32[2]{0,4} f32[2]", "no operation"), .p = {7}})},
+    {LSI_OP_row_indices, rows_, EXACT, NO_GRADIENT, CASES(
+        {SHAPE("i32[2,2]{0,4} f32[2,2,3]", "i64[2,2]"), .p = {LS_SCATTER_ADD, 4}},
+        {SHAPE("i32[0] f32[0,3]", "i64[0]"), .p = {LS_SCATTER_ADD, 4}},
+        {COMPARE("i32[n]{0,9} f[n]"), .p = {LS_SCATTER_SUB, 9}},
+        {COMPARE("i64[n]{0,9} f[n]"), .p = {LS_SCATTER_SUB, 9}},
+        {BAD("i32[2]{4,6} f32[2]", "outside [0, 4)"), .p = {LS_SCATTER_ADD, 4}},
+        {BAD("i32[2]{0,4} i32[2]{0,1}", "division"), .p = {LS_SCATTER_DIV, 4}},
+        {BAD("f32[2] f32[2]", "int32"), .p = {LS_SCATTER_ADD, 4}},
+        {BAD("i32[2]{0,4} f32[2]", "no operation"), .p = {-1, 4}})},
+    {LSI_OP_require, require_, EXACT, CASES(
+        {SHAPE("f32[2,3]{0,2}", "f32[2,3]"), .p = {LSI_NONE_NEGATIVE}},
+        {SHAPE("i64[]{0,2}", "i64[]"), .p = {LSI_NONE_NEGATIVE}},
+        {SHAPE("i64[2]{0,1}", "i64[2]"), .p = {LSI_ALL_ZERO}},
+        {COMPARE("f[n,m]{0,2}"), .p = {LSI_NONE_NEGATIVE}},
+        {COMPARE("bool[n]"), .p = {LSI_NONE_NEGATIVE}},
+        {GRADIENT("f[4]{1,2}"), .p = {LSI_NONE_NEGATIVE}},
+        {BAD("f32[3]{-2,-1}", "negative"), .p = {LSI_NONE_NEGATIVE}},
+        {BAD("f32[3]{1,2}", "not zero"), .p = {LSI_ALL_ZERO}},
+        {BAD("null", "NULL"), .p = {LSI_ALL_ZERO}})},
     {LSI_OP_one_hot, one_hot_, EXACT, NO_GRADIENT, CASES(
         {SHAPE("i32[2]", "f32[2,4]"), .p = {4, LS_F32}},
         {SHAPE("i64[2,3]", "bool[2,3,0]"), .p = {0, LS_BOOL}},

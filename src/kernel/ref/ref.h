@@ -85,6 +85,11 @@ ls_status lsi_ref_gather(ls_op_call *k);
 ls_status lsi_ref_scatter(ls_op_call *k);
 ls_status lsi_ref_one_hot(ls_op_call *k);
 
+/* Changing rows of a value; elements that must satisfy a condition. */
+ls_status lsi_ref_change_rows(ls_op_call *k); /* value indices updates -> value */
+ls_status lsi_ref_row_indices(ls_op_call *k); /* indices updates -> indices as int64 */
+ls_status lsi_ref_require(ls_op_call *k);     /* x -> x */
+
 /* Random numbers. */
 ls_status lsi_ref_random_uniform(ls_op_call *k);
 ls_status lsi_ref_random_normal(ls_op_call *k);
