@@ -4,21 +4,16 @@
  * compared, of every replica, and every loss on the way.
  */
 #include "layout_models.h"
+#include "ls_snapshot.h"
 
 enum { REPLICAS = 6, STEPS = 20 };
-
-/* What a replica has at the end, byte by byte; each value with its length before it. */
-struct record {
-    unsigned char *bytes;
-    size_t used, room;
-};
 
 /* The run of one layout. */
 struct training {
     const layout_kind *kind;
     ls_optimizer *(*optimizer)(void); /* NULL: the step is made of single operations */
-    struct record copies[REPLICAS]; /* by id: its copies of variables and slots, losses */
-    struct record values[REPLICAS]; /* by worker: the values of variables, iterations */
+    lst_snapshot copies[REPLICAS]; /* by id: its copies of variables and slots, losses */
+    lst_snapshot values[REPLICAS]; /* by worker: the values of variables, iterations */
 };
 
 /* A worker's part of it. */
@@ -28,56 +23,6 @@ struct worker {
     ls_optimizer *o;
     int64_t step;
 };
-
-/* ---- records ---- */
-
-static void append(struct record *r, const void *bytes, size_t n)
-{
-    if (r->used + n > r->room) {
-        const size_t room = 2 * (r->used + n);
-        unsigned char *grown = realloc(r->bytes, room);
-
-        if (grown == NULL) {
-            LST_CHECK(grown != NULL);
-            return;
-        }
-        r->bytes = grown;
-        r->room = room;
-    }
-    memcpy(r->bytes + r->used, bytes, n);
-    r->used += n;
-}
-
-static void append_value(struct record *r, ls_variable *v)
-{
-    ls_error err = LS_ERROR_INIT;
-    ls_tensor *t = NULL;
-    size_t n;
-    void *bytes;
-
-    LST_OK(ls_variable_value(v, &t, &err));
-    n = (size_t)ls_tensor_count(t) * ls_dtype_size(ls_tensor_dtype(t));
-    bytes = calloc(n + 1, 1);
-    LST_OK(ls_tensor_read(t, bytes, n, &err));
-    append(r, &n, sizeof n);
-    append(r, bytes, n);
-    free(bytes);
-    ls_tensor_release(t);
-}
-
-/* The copy that local replica `k` uses. */
-static void append_copy(struct record *r, ls_variable *v, int k)
-{
-    const size_t n = ls_variable_components(v);
-
-    append_value(r, ls_variable_component(v, n == 1 ? 0 : (size_t)k));
-}
-
-/* The same number of bytes with the same contents. */
-static bool same_record(const struct record *a, const struct record *b)
-{
-    return a->used > 0 && a->used == b->used && memcmp(a->bytes, b->bytes, a->used) == 0;
-}
 
 /* ---- training ---- */
 
@@ -106,7 +51,7 @@ static ls_value *train_step(ls_context *c, ls_value *args, void *user)
     const double x = loss == NULL ? 0 : ls_item(c, loss);
 
     (void)args;
-    append(&w->t->copies[ls_replica_id(c)], &x, sizeof x);
+    lst_snapshot_bytes(&w->t->copies[ls_replica_id(c)], &x, sizeof x);
     if (w->o == NULL) {
         step_by_operations(c, &w->m, tape, loss);
     } else {
@@ -118,30 +63,16 @@ static ls_value *train_step(ls_context *c, ls_value *args, void *user)
 /* All copies and slots of the worker's replicas, then what the variables read as. */
 static void record_state(const lst_worker *lw, struct worker *w)
 {
-    static const char *const slots[] = {"momentum", "velocity", "accumulator"};
     const int64_t iterations = w->o == NULL ? STEPS : ls_optimizer_iterations(w->o);
-    struct record *values = &w->t->values[lw->index];
+    lst_snapshot *values = &w->t->values[lw->index];
 
     for (int k = 0; k < lw->replicas; k++) {
-        struct record *r = &w->t->copies[lw->index * lw->replicas + k];
-
-        for (size_t i = 0; i < w->m.n; i++) {
-            append_copy(r, w->m.v[i], k);
-            for (size_t s = 0; s < LSI_COUNT_OF(slots); s++) {
-                ls_variable *slot =
-                    w->o == NULL ? NULL : ls_optimizer_slot(w->o, w->m.v[i], slots[s]);
-
-                if (slot != NULL) {
-                    append(r, slots[s], strlen(slots[s]));
-                    append_copy(r, slot, k);
-                }
-            }
-        }
+        lst_snapshot_copies(&w->t->copies[lw->index * lw->replicas + k], w->m.v, w->m.n,
+                            w->o, k);
     }
     for (size_t i = 0; i < w->m.n; i++) {
-        append_value(values, w->m.v[i]);
+        lst_snapshot_value(values, w->m.v[i]);
     }
-    append(values, &iterations, sizeof iterations);
     LST_CHECK(iterations == STEPS);
 }
 
@@ -171,8 +102,8 @@ static ls_status train_worker(const lst_worker *lw, void *arg, ls_error *err)
 static void end_training(struct training *t)
 {
     for (int i = 0; i < REPLICAS; i++) {
-        free(t->copies[i].bytes);
-        free(t->values[i].bytes);
+        lst_snapshot_free(&t->copies[i]);
+        lst_snapshot_free(&t->values[i]);
     }
 }
 
@@ -184,10 +115,10 @@ static bool same_training(const struct training *one, const struct training *oth
     bool same = true;
 
     for (int id = 0; id < REPLICAS; id++) {
-        same = same && same_record(&one->copies[id], &other->copies[id]);
+        same = same && lst_snapshot_same(&one->copies[id], &other->copies[id]);
     }
     for (int w = 0; w < workers; w++) {
-        same = same && same_record(&one->values[0], &other->values[w]);
+        same = same && lst_snapshot_same(&one->values[0], &other->values[w]);
     }
     return same;
 }
