@@ -137,20 +137,26 @@ LS_API LS_MUST_USE ls_status ls_optimizer_build(ls_optimizer *o, ls_variable *co
                                                 size_t n, ls_error *err);
 
 /*
- * Updates vars[i] by grads[i], i from 0 to n-1. A variable with a NULL gradient keeps its
+ * One step: updates vars[i] by grads[i], i from 0 to n-1. A variable with a NULL gradient keeps its
  * value, and the first time such variables are named in the log (all NULL is an error, as
  * in Keras). A sparse gradient has the effect of the dense one with zeros elsewhere;
  * where zeros change nothing (SGD without momentum, Adagrad, neither with weight decay)
  * only its rows are updated: see ls_variable_gather(). In a replica function the call
  * blocks until all replicas have made it.
  *
- * If memory runs out on the way, the variables before that one have their new values and
- * the step is not counted.
+ * A step that fails changes nothing: no variable and no slot on any replica of any
+ * worker, and it is not counted. All replicas of all workers return the same failure,
+ * that of the lowest; they stay in step, and the next step works. (A worker that dies or
+ * comes too late, an abort, and calls that do not match break the group of the workers,
+ * as everywhere.) Slots that the step has made stay, with their first values.
  */
 LS_API void ls_optimizer_apply(ls_context *c, ls_optimizer *o, ls_tensor *const *grads,
                                ls_variable *const *vars, size_t n);
 
-/* Computes the gradients of `loss` by `tape`, then calls ls_optimizer_apply(). */
+/*
+ * Computes the gradients of `loss` by `tape` and applies them as ls_optimizer_apply()
+ * does. A failure in the computation is one of the step.
+ */
 LS_API void ls_optimizer_minimize(ls_context *c, ls_optimizer *o, ls_tape *tape,
                                   ls_tensor *loss, ls_variable *const *vars, size_t n);
 

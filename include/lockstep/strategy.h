@@ -137,8 +137,8 @@ typedef struct ls_run_options {
  * Calls `fn` on every replica and merges the results. `args` is a structure, a
  * distributed value or NULL; each replica gets its part. Blocks until all replicas have
  * returned. Returns the first failure of any replica, with its site and, in err->rank,
- * the replica; variables keep what was written. LS_FAILED_PRECONDITION: called in a
- * replica function.
+ * the replica. Variables keep what was assigned before; the step of an optimizer is taken
+ * on all replicas or on none. LS_FAILED_PRECONDITION: called in a replica function.
  */
 LS_API LS_MUST_USE ls_status ls_strategy_run(ls_strategy *s, ls_replica_fn fn,
                                              ls_value *args, void *user, ls_value **out,

@@ -1,14 +1,7 @@
 /*
  * One optimizer: a table of what it does to the elements of one variable, and the slots
- * it keeps. ls_optimizer_apply() calls these parts in this order, and so does code that
- * updates several copies of a variable:
- *
- *     lsi_optimizer_check()    checks the gradients against the variables
- *     lsi_clip()               clips the gradients
- *     lsi_optimizer_build()    creates the slots that are missing
- *     lsi_optimizer_prepare()  once per step: numbers that all variables share
- *     lsi_optimizer_update()   once per variable, copy or part of one
- *     lsi_optimizer_advance()  once per step, if all succeeded
+ * it keeps. ls_optimizer_apply() and ls_optimizer_minimize() are one function,
+ * lsi_optimizer_step() in step.c, which calls the parts below in their order.
  */
 #ifndef LSI_OPTIM_H
 #define LSI_OPTIM_H
@@ -74,6 +67,7 @@ struct ls_optimizer {
     atomic_int refs;
     const char *name;
     const lsi_optim_ops *ops;
+    size_t slot_count; /* per variable */
     double learning_rate;
     double momentum, beta1, beta2, rho, epsilon;
     bool nesterov;
@@ -118,30 +112,29 @@ bool lsi_optimizer_check(ls_context *c, ls_optimizer *o, ls_tensor *const *grads
 
 /*
  * Replaces each gradient (NULL: skipped) by the clipped one, a tensor of the step, if the
- * optimizer clips and the gradient exceeds the limit. By default called with the sums
- * over all replicas; with shared.keras3 with the gradients of one replica, before the
- * sum. Not recorded by tapes. On failure the context has failed.
+ * gradient exceeds the limit: with shared.keras3, where each replica clips its own
+ * gradients before the sum. Not recorded by tapes. On failure the context has failed.
  */
 void lsi_clip(ls_context *c, const ls_optimizer *o, ls_tensor **grads, size_t n);
 
-/*
- * The parts of lsi_clip(): the square of a gradient's norm; the factors by which a
- * gradient is multiplied.
- */
-double lsi_squared_norm(ls_context *c, ls_tensor *g);
+/* The factors by which a gradient is multiplied. */
 double lsi_norm_factor(double norm, double limit);
 double lsi_global_factor(double norm, double limit);
 
 /*
- * The gradient as lsi_optimizer_update() takes it: dense, repeated rows added up.
- * *squares becomes NULL (use the squares of the gradient) or, if shared.keras3 asks for
- * it, the sum of the squares of each repeated row. NULL: the context has failed.
+ * The square of the norm of `count` elements, computed by the kernels that the operations
+ * `square` and `sum` use; 16-bit types are summed in float32, to avoid overflow. Cannot
+ * fail: `room` has lsi_norm_bytes().
  */
-const ls_tensor *lsi_gradient_dense(ls_context *c, const ls_optimizer *o, ls_tensor *g,
-                                    const ls_tensor **squares);
+size_t lsi_norm_bytes(ls_dtype dtype, int64_t count);
+double lsi_norm_squared(ls_device *device, ls_dtype dtype, const void *elements,
+                        int64_t count, void *room);
 
 /* The number of slots per variable: at most LSI_MAX_SLOTS. */
-size_t lsi_optimizer_slot_count(const ls_optimizer *o);
+static inline size_t lsi_optimizer_slot_count(const ls_optimizer *o)
+{
+    return o->slot_count;
+}
 
 /*
  * The slots of `v`; NULL: none yet. `cursor` (NULL allowed) starts at 0 and moves behind
@@ -157,6 +150,10 @@ const lsi_slots *lsi_optimizer_find(const ls_optimizer *o, const ls_variable *v,
  */
 ls_status lsi_optimizer_build(ls_optimizer *o, ls_tensor *const *grads,
                               ls_variable *const *vars, size_t n, ls_error *err);
+
+/* True if there is none to create. */
+bool lsi_optimizer_built(const ls_optimizer *o, ls_tensor *const *grads,
+                         ls_variable *const *vars, size_t n);
 void lsi_optimizer_free_slots(ls_optimizer *o);
 
 /* Computes the numbers of the next step. Changes nothing in the optimizer. */
@@ -165,75 +162,83 @@ void lsi_optimizer_prepare(const ls_optimizer *o, lsi_optimizer_turn *turn);
 /* Counts a step: called once per step, whatever the number of copies. */
 void lsi_optimizer_advance(ls_optimizer *o);
 
-/*
- * Decays and updates the elements [begin, end) of `component`, a plain variable, and of
- * its `slots`, plain variables too, as many as lsi_optimizer_slot_count(); the others
- * keep their values. `g` and `squares` come from lsi_gradient_dense() and are as long as
- * the variable. Uses the team of the component's device. Several threads may call it at
- * once for different components and slots. Fails, with nothing changed, if there is no
- * memory: a variable whose value is still referenced gets a new buffer.
- */
-ls_status lsi_optimizer_update(const ls_optimizer *o, const lsi_optimizer_turn *turn,
-                               ls_variable *component, ls_variable *const *slots,
-                               const ls_tensor *g, const ls_tensor *squares,
-                               int64_t begin, int64_t end, ls_error *err);
-
-/* True if the gradient is one for lsi_optimizer_update_rows(). */
-bool lsi_optimizer_by_rows(const ls_optimizer *o, const ls_tensor *g);
-
-/* The same for the rows that a sparse gradient names; other rows are not accessed. */
-ls_status lsi_optimizer_update_rows(const ls_optimizer *o, const lsi_optimizer_turn *turn,
-                                    ls_variable *component, ls_variable *const *slots,
-                                    const ls_tensor *g, ls_error *err);
-
-/* One variable and its slots, open for writing. */
-typedef struct lsi_writes {
-    lsi_write component;
-    lsi_write slot[LSI_MAX_SLOTS];
-} lsi_writes;
-
-/*
- * A new buffer, where one is needed, is filled with what it must keep: all of the slots,
- * and the elements of the component outside of [begin, end). After a failure nothing is
- * open; LS_OK must be followed by lsi_writes_commit().
- */
-ls_status lsi_writes_open(const ls_optimizer *o, ls_variable *component,
-                          ls_variable *const *slots, int64_t begin, int64_t end,
-                          lsi_writes *w, ls_error *err);
-void lsi_writes_commit(const ls_optimizer *o, ls_variable *component,
-                       ls_variable *const *slots, const lsi_writes *w);
-
 /* How to compute a gradient: `n` arrays summed in the order of the tree, then clipped. */
 typedef struct lsi_sources {
     const void *const *from;
-    const void **room; /* for n pointers */
     int n;
     double limit;  /* 0: none; else elements are clamped to [-limit, limit] */
     double factor; /* 1: none; else each element is multiplied by it */
 } lsi_sources;
 
 /*
- * Updates elements [begin, end) of `whole`, computing the gradient block by block, in the
- * cache. whole->g is not used.
+ * Decays and updates the elements [begin, end) of `whole`, computing the gradient block
+ * by block, in the cache. whole->g is not used; whole->squares only with one source that
+ * is not clipped. `room`: from->n pointers for each member of the team.
  */
 void lsi_optimizer_update_share(const lsi_step *whole, const lsi_sources *from,
-                                int64_t begin, int64_t end);
+                                int64_t begin, int64_t end, lsi_team *team,
+                                const void **room);
+
+/* True if the gradient is one for lsi_optimizer_update_rows(). */
+bool lsi_optimizer_by_rows(const ls_optimizer *o, const ls_tensor *g);
 
 /*
- * Updates copy `component` of the variables (negative: every copy) by final gradients,
- * summed and clipped.
+ * Updates the rows that a sparse gradient names, as far as they are in [begin, end), a
+ * range of elements; other rows are not accessed. Cannot fail: `room` has
+ * lsi_optimizer_rows_bytes().
  */
-ls_status lsi_optimizer_update_copies(ls_context *c, const ls_optimizer *o,
-                                      const lsi_optimizer_turn *turn,
-                                      ls_tensor *const *grads, ls_variable *const *vars,
-                                      size_t n, int component, ls_error *err);
+size_t lsi_optimizer_rows_bytes(const ls_optimizer *o, const ls_tensor *g);
+void lsi_optimizer_update_rows(const lsi_step *whole, const ls_tensor *g, void *room,
+                               int64_t begin, int64_t end);
 
 /*
- * ls_optimizer_apply() in a replica with local peers: sums the gradients over the
- * replicas, then every replica updates its own copies. Replaces the elements of `grads`.
+ * Sets elements [begin, end) at `to` to those of the dense tensor that a sparse one
+ * stands for: repeated rows added up; `squares`: of the squares of each.
  */
-void lsi_optimizer_apply_replicated(ls_context *c, ls_optimizer *o, ls_tensor **grads,
-                                    ls_variable *const *vars, size_t n);
+void lsi_optimizer_spread_rows(const ls_tensor *g, void *to, int64_t begin, int64_t end,
+                               bool squares);
+
+/* One copy of a variable and of its slots, open for writing; or all that share memory. */
+typedef struct lsi_writes {
+    lsi_write component;
+    lsi_write slot[LSI_MAX_SLOTS];
+} lsi_writes;
+
+enum { LSI_ALL_COPIES = -1 };
+
+/*
+ * Opens copy `copy`; LSI_ALL_COPIES: all, which share one buffer. Only takes memory: new
+ * buffers are not filled. After a failure nothing is open. LS_OK must be followed by
+ * lsi_writes_commit() for each copy, or lsi_writes_discard(), which changes nothing.
+ */
+ls_status lsi_writes_open(const ls_optimizer *o, const ls_variable *v,
+                          const lsi_slots *slots, int copy, lsi_writes *w, ls_error *err);
+void lsi_writes_commit(const ls_optimizer *o, const ls_variable *v,
+                       const lsi_slots *slots, int copy, const lsi_writes *w);
+void lsi_writes_discard(const ls_optimizer *o, const ls_variable *v, int copy,
+                        lsi_writes *w);
+
+/* Writes once more to what `first` has opened: neither committed nor discarded. */
+void lsi_writes_again(const lsi_writes *first, lsi_writes *w);
+
+/*
+ * Copies elements [begin, end) to the new buffers of slots and, if `component`, of the
+ * variable: what the update goes on from.
+ */
+void lsi_writes_keep(const ls_optimizer *o, const lsi_writes *w, size_t size,
+                     bool component, int64_t begin, int64_t end);
+
+/* Where a step gets its gradients: they are given, or computed by a tape. */
+typedef struct lsi_gradients {
+    bool given;
+    ls_tensor *const *grads;
+    ls_tape *tape;
+    ls_tensor *loss;
+} lsi_gradients;
+
+/* The step: see step.c. In replicas all local peers and all workers call it. */
+void lsi_optimizer_step(ls_context *c, ls_optimizer *o, const lsi_gradients *from,
+                        ls_variable *const *vars, size_t n);
 
 /* The square of gradient i, or the element of `squares` if there are any. */
 double lsi_square_at(const lsi_step *s, size_t i);

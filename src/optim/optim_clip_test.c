@@ -240,30 +240,52 @@ LST_TEST(with_keras3_five_steps_follow_the_formula_of_each_optimizer)
     }
 }
 
+/* What a step subtracts from variables of zeros: the clipped gradients. */
+static void subtract_clipped(ls_context *c, ls_optimizer_shared shared, ls_dtype dtype,
+                             ls_tensor *const *grads, ls_variable **vars, size_t n)
+{
+    static const double zeros[LST_MOST] = {0};
+    const recipe r = {"SGD", 0, false, false, false, shared};
+    ls_optimizer *o = make_optimizer(&r);
+
+    ls_optimizer_set_learning_rate(o, 1);
+    for (size_t i = 0; i < n; i++) {
+        const ls_shape shape = grads[i] != NULL ? ls_tensor_shape(grads[i]) : LS_SHAPE(1);
+        ls_tensor *t = constant(c, LS_F64, shape, zeros, (int)ls_shape_count(&shape));
+
+        vars[i] = NULL;
+        LST_OK(ls_variable_create((ls_cast)(c, t, dtype), NULL, &vars[i], NULL));
+    }
+    (ls_optimizer_apply)(c, o, grads, vars, n);
+    LST_OK(ls_context_status(c, NULL));
+    ls_optimizer_release(o);
+}
+
 /* Clips (3, -4, 0), NULL and (12, 0); the norms are 5 and 12, together 13. */
 static void clip_two(ls_dtype dtype, ls_optimizer_shared shared, const double *a,
                      const double *b)
 {
     static const double first[] = {3, -4, 0}, second[] = {12, 0};
-    const recipe r = {"SGD", 0, false, false, false, shared};
     ls_context *c = open_context();
-    ls_optimizer *o = make_optimizer(&r);
     ls_tensor *g[3] = {constant(c, LS_F64, LS_SHAPE(3), first, 3), NULL,
                        constant(c, LS_F64, LS_SHAPE(2), second, 2)};
     const double tolerance = dtype == LS_F64 ? 1e-14 : dtype == LS_F32 ? 1e-6 : 1e-1;
+    ls_variable *v[3];
 
     g[0] = (ls_cast)(c, g[0], dtype);
     g[2] = (ls_cast)(c, g[2], dtype);
-    lsi_clip(c, o, g, 3);
-    LST_CHECK(g[1] == NULL);
+    subtract_clipped(c, shared, dtype, g, v, 3);
+    LST_CHECK(at(v[1], 0) == 0);
     for (int i = 0; i < 3; i++) {
-        LST_CHECK(lst_near(lsi_element(g[0], i), a[i], 0, tolerance));
+        LST_CHECK(lst_near(at(v[0], i), -a[i], 0, tolerance));
     }
     for (int i = 0; i < 2; i++) {
-        LST_CHECK(lst_near(lsi_element(g[2], i), b[i], 0, tolerance));
+        LST_CHECK(lst_near(at(v[2], i), -b[i], 0, tolerance));
+    }
+    for (int i = 0; i < 3; i++) {
+        ls_variable_release(v[i]);
     }
     close_context(c);
-    ls_optimizer_release(o);
 }
 
 LST_TEST(each_kind_of_clipping_does_what_it_says)
@@ -286,47 +308,131 @@ LST_TEST(each_kind_of_clipping_does_what_it_says)
 LST_TEST(a_norm_within_the_limit_changes_nothing)
 {
     static const double values[] = {3, -4};
-    static const ls_optimizer_shared limits[] = {
-        LS_OPTIMIZER_SHARED_INIT, {.clipnorm = 5}, {.global_clipnorm = 5}};
+    static const ls_optimizer_shared limits[] = {LS_OPTIMIZER_SHARED_INIT,
+                                                 {.clipnorm = 5},
+                                                 {.global_clipnorm = 5},
+                                                 {.clipnorm = 5, .keras3 = true},
+                                                 {.global_clipnorm = 5, .keras3 = true}};
 
     for (size_t i = 0; i < LSI_COUNT_OF(limits); i++) {
-        const recipe r = {"SGD", 0, false, false, false, limits[i]};
         ls_context *c = open_context();
-        ls_optimizer *o = make_optimizer(&r);
-        ls_tensor *g = constant(c, LS_F64, LS_SHAPE(2), values, 2), *before = g;
+        ls_tensor *g = constant(c, LS_F64, LS_SHAPE(2), values, 2);
+        ls_variable *v;
 
-        lsi_clip(c, o, &g, 1);
-        LST_CHECK(g == before);
+        subtract_clipped(c, limits[i], LS_F64, &g, &v, 1);
+        LST_CHECK(at(v, 0) == -3 && at(v, 1) == 4);
+        ls_variable_release(v);
         close_context(c);
-        ls_optimizer_release(o);
     }
 }
 
 LST_TEST(a_norm_of_zero_stays_zero_and_nan_is_not_hidden)
 {
     const double bad[] = {3, (double)INFINITY}, zero[] = {0, 0};
-    static const ls_optimizer_shared limits[] = {{.clipnorm = 1}, {.global_clipnorm = 1}};
+    static const ls_optimizer_shared limits[] = {{.clipnorm = 1},
+                                                 {.clipnorm = 1, .keras3 = true},
+                                                 {.global_clipnorm = 1},
+                                                 {.global_clipnorm = 1, .keras3 = true}};
 
     for (size_t i = 0; i < LSI_COUNT_OF(limits); i++) {
-        const recipe r = {"SGD", 0, false, false, false, limits[i]};
         ls_context *c = open_context();
-        ls_optimizer *o = make_optimizer(&r);
         ls_tensor *g = constant(c, LS_F32, LS_SHAPE(2), zero, 2);
+        ls_variable *v;
 
-        lsi_clip(c, o, &g, 1);
-        LST_CHECK(lsi_element(g, 0) == 0 && lsi_element(g, 1) == 0);
+        subtract_clipped(c, limits[i], LS_F32, &g, &v, 1);
+        LST_CHECK(at(v, 0) == 0 && at(v, 1) == 0);
+        ls_variable_release(v);
         g = constant(c, LS_F32, LS_SHAPE(2), bad, 2);
-        lsi_clip(c, o, &g, 1);
-        LST_CHECK(isnan(lsi_element(g, 1)));
-        LST_CHECK(i == 0 ? lsi_element(g, 0) == 0 : isnan(lsi_element(g, 0)));
+        subtract_clipped(c, limits[i], LS_F32, &g, &v, 1);
+        LST_CHECK(isnan(at(v, 1)));
+        LST_CHECK(i < 2 ? at(v, 0) == 0 : isnan(at(v, 0)));
+        ls_variable_release(v);
         close_context(c);
-        ls_optimizer_release(o);
+    }
+}
+
+LST_TEST(a_norm_is_that_of_the_operations)
+{
+    enum { LONG = 40001 };
+    static const ls_dtype dtypes[] = {LS_F32, LS_F64, LS_F16, LS_BF16};
+    static double room[LONG];
+    ls_context *c = open_context();
+    ls_tensor *f = (ls_constant)(c, LS_F32, LS_SHAPE(LONG), NULL);
+    uint64_t seed = 3;
+
+    for (int i = 0; i < LONG && f != NULL; i++) {
+        ((float *)f->data)[i] = lst_random_f32(&seed, -1, 1);
+    }
+    for (size_t d = 0; d < LSI_COUNT_OF(dtypes); d++) {
+        ls_tensor *t = (ls_cast)(c, f, dtypes[d]);
+        ls_tensor *wide = d < 2 ? t : (ls_cast)(c, t, LS_F32);
+        const double want =
+            (ls_item)(c, (ls_sum)(c, (ls_square)(c, wide), NULL, 0, false));
+
+        LST_CHECK(lsi_norm_bytes(dtypes[d], LONG) <= sizeof room);
+        LST_CHECK(lsi_norm_squared(c->device, dtypes[d], t->data, LONG, room) == want);
+        LST_CHECK(lsi_norm_squared(c->device, dtypes[d], NULL, 0, room) == 0);
+    }
+    close_context(c);
+}
+
+/* Applies random gradients of two shapes to zeros; copies the values to `out`. */
+static void clip_random(ls_dtype dtype, ls_optimizer_shared shared, unsigned char *out)
+{
+    enum { LONG = 5003, SHORT = 7 };
+    ls_context *c = open_context();
+    const recipe r = {"Adagrad", 0, false, false, false, shared};
+    ls_optimizer *o = make_optimizer(&r);
+    ls_tensor *g[2];
+    ls_variable *v[2];
+    uint64_t seed = 3;
+
+    for (int k = 0; k < 2; k++) {
+        const ls_shape shape = LS_SHAPE(k == 0 ? LONG : SHORT);
+        ls_tensor *t = (ls_constant)(c, LS_F32, shape, NULL);
+
+        for (int64_t i = 0; t != NULL && i < t->count; i++) {
+            ((float *)t->data)[i] = lst_random_f32(&seed, -1, 1);
+        }
+        g[k] = (ls_cast)(c, t, dtype);
+        LST_OK(
+            ls_variable_create((ls_constant)(c, dtype, shape, NULL), NULL, &v[k], NULL));
+    }
+    (ls_optimizer_apply)(c, o, g, v, 2);
+    for (int k = 0; k < 2; k++) {
+        const size_t bytes = (size_t)v[k]->count * ls_dtype_size(dtype);
+
+        memcpy(out, v[k]->buffer->data, bytes);
+        out += bytes;
+        ls_variable_release(v[k]);
+    }
+    ls_optimizer_release(o);
+    close_context(c);
+}
+
+LST_TEST(clipping_while_applying_gives_the_bits_of_the_operations)
+{
+    static const ls_dtype dtypes[] = {LS_F32, LS_F64, LS_F16, LS_BF16};
+    static const ls_optimizer_shared ways[] = {
+        {.clipvalue = 0.5}, {.clipnorm = 3}, {.global_clipnorm = 4}, {.clipnorm = 1e6}};
+    static unsigned char ours[5010 * 8], by_operations[5010 * 8];
+
+    for (size_t d = 0; d < LSI_COUNT_OF(dtypes); d++) {
+        for (size_t w = 0; w < LSI_COUNT_OF(ways); w++) {
+            ls_optimizer_shared keras3 = ways[w]; // clips by operations
+
+            keras3.keras3 = true;
+            clip_random(dtypes[d], ways[w], ours);
+            clip_random(dtypes[d], keras3, by_operations);
+            LST_CHECK(memcmp(ours, by_operations, sizeof ours) == 0);
+        }
     }
 }
 
 LST_TEST(clipping_is_no_part_of_a_gradient)
 {
-    static const recipe r = {"SGD", 0, false, false, false, {.clipnorm = 1}};
+    static const recipe r = {"SGD", 0,     false,
+                             false, false, {.clipnorm = 1, .keras3 = true}};
     ls_context *c = open_context();
     ls_optimizer *o = make_optimizer(&r);
     ls_tape *tape = ls_tape_open(c, NULL);
@@ -352,16 +458,17 @@ LST_TEST(clipping_and_decay_go_together)
     ls_variable_release(v);
 }
 
+/* A step with a sparse gradient, on a runtime of its own. */
 static ls_status clip_sparse(const ls_optimizer_shared *shared, ls_error *err)
 {
     static const int32_t rows[] = {1, 1, 3};
     const ls_shape shape = LS_SHAPE(ROWS, WIDTH);
     ls_adagrad_options opts = LS_ADAGRAD_OPTIONS_INIT;
     ls_runtime_options ropts = LS_RUNTIME_OPTIONS_INIT;
-    const ls_tensor *squares = NULL;
     ls_runtime *rt = NULL;
     ls_context *c = NULL;
     ls_optimizer *o = NULL;
+    ls_variable *v = NULL;
     ls_status st;
 
     ropts.threads = 1;
@@ -376,18 +483,19 @@ static ls_status clip_sparse(const ls_optimizer_shared *shared, ls_error *err)
     if (st == LS_OK) {
         ls_tensor *values = (ls_constant)(c, LS_F64, LS_SHAPE(3, WIDTH), SLICES);
         ls_tensor *indices = (ls_constant)(c, LS_I32, LS_SHAPE(3), rows);
+        ls_tensor *zeros = (ls_constant)(c, LS_F64, shape, NULL);
         ls_tensor *g = NULL;
 
-        if (!lsi_failed(c)) {
+        st = lsi_failed(c) ? LS_OK : ls_variable_create(zeros, NULL, &v, err);
+        if (!lsi_failed(c) && st == LS_OK) {
             g = lsi_context_sparse(c, &shape, values, indices);
+            (ls_optimizer_apply)(c, o, &g, &v, 1);
+            LST_CHECK((at(v, WIDTH) != 0) == !lsi_failed(c));
+            LST_CHECK(ls_optimizer_iterations(o) == (lsi_failed(c) ? 0 : 1));
         }
-        lsi_clip(c, o, &g, 1);
-        if (!lsi_failed(c)) {
-            (void)lsi_gradient_dense(c, o, g, &squares);
-        }
-        LST_CHECK(lsi_failed(c) || (squares != NULL) == (shared->global_clipnorm == 0));
-        st = ls_context_finish(c, err);
+        st = st == LS_OK ? ls_context_finish(c, err) : st;
     }
+    ls_variable_release(v);
     ls_optimizer_release(o);
     ls_context_close(c);
     ls_runtime_release(rt);
@@ -410,11 +518,23 @@ static ls_status clip_all(ls_error *err)
                        err);
 }
 
+static ls_status clip_sum(ls_error *err)
+{
+    return clip_sparse(&(ls_optimizer_shared){.clipnorm = 0.5}, err);
+}
+
+static ls_status apply_rows(ls_error *err)
+{
+    return clip_sparse(&(ls_optimizer_shared){.keras3 = true}, err);
+}
+
 LST_TEST(clipping_survives_the_failure_of_any_allocation)
 {
     lst_every_allocation(clip_values);
     lst_every_allocation(clip_norms);
     lst_every_allocation(clip_all);
+    lst_every_allocation(clip_sum);
+    lst_every_allocation(apply_rows);
 }
 
 LST_MAIN(LST_CASE(a_sparse_gradient_is_the_dense_one_for_every_optimizer),
@@ -424,6 +544,8 @@ LST_MAIN(LST_CASE(a_sparse_gradient_is_the_dense_one_for_every_optimizer),
          LST_CASE(each_kind_of_clipping_does_what_it_says),
          LST_CASE(a_norm_within_the_limit_changes_nothing),
          LST_CASE(a_norm_of_zero_stays_zero_and_nan_is_not_hidden),
+         LST_CASE(a_norm_is_that_of_the_operations),
+         LST_CASE(clipping_while_applying_gives_the_bits_of_the_operations),
          LST_CASE(clipping_is_no_part_of_a_gradient),
          LST_CASE(clipping_and_decay_go_together),
          LST_CASE(clipping_survives_the_failure_of_any_allocation))

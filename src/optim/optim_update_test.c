@@ -220,85 +220,98 @@ static void close_setting(struct setting *s)
     ls_context_close(s->c);
 }
 
-static void update_range(struct setting *s, int64_t from, int64_t to)
+/* One step, in parts that end where `cuts` says. */
+static void update_parts(struct setting *s, const int64_t *cuts, int parts)
 {
-    lsi_optimizer_turn turn;
     const lsi_slots *slots;
+    const void *room[1];
+    const void *const g[] = {s->g->data};
+    const lsi_sources from = {g, 1, 0, 1};
+    lsi_optimizer_turn turn;
+    lsi_step whole = {.dtype = LS_F32, .optimizer = s->o, .turn = &turn, .n = N};
+    lsi_writes w;
     ls_error err = LS_ERROR_INIT;
 
     LST_OK(lsi_optimizer_build(s->o, NULL, &s->v, 1, &err));
     slots = lsi_optimizer_find(s->o, s->v, NULL);
     lsi_optimizer_prepare(s->o, &turn);
     LST_CHECK(turn.t == 1);
-    LST_OK(
-        lsi_optimizer_update(s->o, &turn, s->v, slots->slot, s->g, NULL, from, to, &err));
+    LST_OK(lsi_writes_open(s->o, s->v, slots, 0, &w, &err));
+    whole.w = w.component.from;
+    whole.w_out = w.component.to;
+    whole.update = lsi_update_for(s->v->device);
+    for (size_t k = 0; k < lsi_optimizer_slot_count(s->o); k++) {
+        whole.slot[k] = w.slot[k].to;
+    }
+    for (int i = 0; i < parts; i++) {
+        lsi_writes_keep(s->o, &w, sizeof(float), false, cuts[i], cuts[i + 1]);
+        lsi_optimizer_update_share(&whole, &from, cuts[i], cuts[i + 1],
+                                   s->c->device->team, room);
+    }
+    lsi_writes_commit(s->o, s->v, slots, 0, &w);
 }
 
 static const recipe BOTH = {"RMSprop", 0.5, false, false, true, {.weight_decay = 0.1}};
+static const int64_t WHOLE[] = {0, N}, PARTS[] = {0, 11, 11, 30, N};
+static const char *const BOTH_SLOTS[] = {"velocity", "momentum", "average_gradient"};
 
-LST_TEST(an_update_of_a_part_leaves_the_rest)
+/* Holds the values of the variable and its slots: a write must use new memory. */
+static void hold_values(const struct setting *s, ls_tensor **held)
 {
-    for (int held = 0; held < 2; held++) { // a held value makes it use a new buffer
-        struct setting s;
-        ls_tensor *value = NULL, *velocity = NULL;
-        ls_error err = LS_ERROR_INIT;
-        const ls_variable *slot;
-
-        open_setting(&s, &BOTH);
-        update_range(&s, 0, 0);
-        slot = ls_optimizer_slot(s.o, s.v, "velocity");
-        if (held == 1) {
-            LST_OK(ls_variable_value(s.v, &value, &err));
-            LST_OK(ls_variable_value(ls_optimizer_slot(s.o, s.v, "velocity"), &velocity,
-                                     &err));
-        }
-        update_range(&s, 11, 30);
-        LST_CHECK(slot == ls_optimizer_slot(s.o, s.v, "velocity"));
-        for (int i = 0; i < N; i++) {
-            const double v = at(ls_optimizer_slot(s.o, s.v, "velocity"), i);
-
-            LST_CHECK((at(s.v, i) == s.w[i]) == (i < 11 || i >= 30));
-            LST_CHECK((v == 0) == (i < 11 || i >= 30));
-            if (held == 1) {
-                LST_CHECK(lsi_element(value, i) == s.w[i]);
-                LST_CHECK(lsi_element(velocity, i) == 0);
-            }
-        }
-        // lsi_optimizer_advance() was not called
-        LST_CHECK(ls_optimizer_iterations(s.o) == 0);
-        lsi_optimizer_advance(s.o);
-        LST_CHECK(ls_optimizer_iterations(s.o) == 1);
-        ls_tensor_release(value);
-        ls_tensor_release(velocity);
-        close_setting(&s);
+    LST_OK(ls_variable_value(s->v, &held[3], NULL));
+    for (int k = 0; k < 3; k++) {
+        LST_OK(ls_variable_value(ls_optimizer_slot(s->o, s->v, BOTH_SLOTS[k]), &held[k],
+                                 NULL));
     }
+}
+
+static void check_same(const struct setting *a, const struct setting *b)
+{
+    for (int i = 0; i < N; i++) {
+        LST_CHECK(at(a->v, i) == at(b->v, i));
+        for (int k = 0; k < 3; k++) {
+            LST_CHECK(at(ls_optimizer_slot(a->o, a->v, BOTH_SLOTS[k]), i) ==
+                      at(ls_optimizer_slot(b->o, b->v, BOTH_SLOTS[k]), i));
+        }
+    }
+}
+
+LST_TEST(the_parts_of_an_update_are_the_whole)
+{
+    struct setting whole, parts;
+
+    open_setting(&whole, &BOTH);
+    open_setting(&parts, &BOTH);
+    update_parts(&whole, WHOLE, 1);
+    update_parts(&parts, PARTS, 4);
+    check_same(&whole, &parts);
+    // lsi_optimizer_advance() was not called
+    LST_CHECK(ls_optimizer_iterations(whole.o) == 0);
+    lsi_optimizer_advance(whole.o);
+    LST_CHECK(ls_optimizer_iterations(whole.o) == 1);
+    close_setting(&whole);
+    close_setting(&parts);
 }
 
 LST_TEST(a_value_that_is_held_changes_nothing_but_the_memory)
 {
-    static const char *const names[] = {"velocity", "momentum", "average_gradient"};
     struct setting free_one, held_one;
     ls_tensor *held[4] = {NULL};
-    ls_error err = LS_ERROR_INIT;
+    const ls_variable *slot;
+    float before[N];
 
     open_setting(&free_one, &BOTH);
     open_setting(&held_one, &BOTH);
-    update_range(&free_one, 0, N);
-    update_range(&held_one, 0, N);
-    LST_OK(ls_variable_value(held_one.v, &held[3], &err));
-    for (int k = 0; k < 3; k++) {
-        LST_OK(ls_variable_value(ls_optimizer_slot(held_one.o, held_one.v, names[k]),
-                                 &held[k], &err));
-    }
-    update_range(&free_one, 11, 30);
-    update_range(&held_one, 11, 30);
-    for (int i = 0; i < N; i++) {
-        LST_CHECK(at(free_one.v, i) == at(held_one.v, i));
-        for (int k = 0; k < 3; k++) {
-            LST_CHECK(at(ls_optimizer_slot(free_one.o, free_one.v, names[k]), i) ==
-                      at(ls_optimizer_slot(held_one.o, held_one.v, names[k]), i));
-        }
-    }
+    update_parts(&free_one, WHOLE, 1);
+    update_parts(&held_one, WHOLE, 1);
+    hold_values(&held_one, held);
+    memcpy(before, held[0]->data, sizeof before);
+    slot = ls_optimizer_slot(held_one.o, held_one.v, "velocity");
+    update_parts(&free_one, PARTS, 4);
+    update_parts(&held_one, PARTS, 4);
+    check_same(&free_one, &held_one);
+    LST_CHECK(slot == ls_optimizer_slot(held_one.o, held_one.v, "velocity"));
+    LST_CHECK(memcmp(before, held[0]->data, sizeof before) == 0);
     for (int k = 0; k < 4; k++) {
         ls_tensor_release(held[k]);
     }
@@ -306,20 +319,31 @@ LST_TEST(a_value_that_is_held_changes_nothing_but_the_memory)
     close_setting(&held_one);
 }
 
-LST_TEST(two_halves_are_the_whole)
+LST_TEST(writes_that_are_discarded_change_nothing)
 {
-    struct setting whole, halves;
+    for (int held = 0; held < 2; held++) {
+        struct setting s;
+        ls_tensor *values[4] = {NULL};
+        lsi_writes w;
 
-    open_setting(&whole, &BOTH);
-    open_setting(&halves, &BOTH);
-    update_range(&whole, 0, N);
-    update_range(&halves, 0, 21);
-    update_range(&halves, 21, N);
-    for (int i = 0; i < N; i++) {
-        LST_CHECK(at(whole.v, i) == at(halves.v, i));
+        open_setting(&s, &BOTH);
+        LST_OK(lsi_optimizer_build(s.o, NULL, &s.v, 1, NULL));
+        if (held == 1) {
+            hold_values(&s, values);
+        }
+        LST_OK(
+            lsi_writes_open(s.o, s.v, lsi_optimizer_find(s.o, s.v, NULL), 0, &w, NULL));
+        LST_CHECK((w.component.to == s.v->buffer->data) == (held == 0));
+        lsi_writes_discard(s.o, s.v, 0, &w);
+        for (int i = 0; i < N; i++) {
+            LST_CHECK(at(s.v, i) == s.w[i]);
+            LST_CHECK(at(ls_optimizer_slot(s.o, s.v, "velocity"), i) == 0);
+        }
+        for (int k = 0; k < 4; k++) {
+            ls_tensor_release(values[k]);
+        }
+        close_setting(&s);
     }
-    close_setting(&whole);
-    close_setting(&halves);
 }
 
 enum { LARGE = 200003 };
@@ -442,8 +466,9 @@ LST_TEST(slots_are_found_in_any_order)
 LST_MAIN(LST_CASE(every_instruction_set_computes_what_the_reference_does),
          LST_CASE(a_nan_is_never_smoothed_away),
          LST_CASE(no_instruction_set_takes_the_root_of_a_negative_variance),
-         LST_CASE(an_update_of_a_part_leaves_the_rest),
+         LST_CASE(the_parts_of_an_update_are_the_whole),
          LST_CASE(a_value_that_is_held_changes_nothing_but_the_memory),
-         LST_CASE(two_halves_are_the_whole), LST_CASE(two_threads_update_like_one),
+         LST_CASE(writes_that_are_discarded_change_nothing),
+         LST_CASE(two_threads_update_like_one),
          LST_CASE(slots_are_made_by_the_function_that_was_set),
          LST_CASE(slots_are_found_in_any_order))

@@ -77,6 +77,9 @@ ls_status lsi_optimizer_new(const char *name, const lsi_optim_ops *ops,
     atomic_init(&o->refs, 1);
     o->name = name;
     o->ops = ops;
+    while (o->slot_count < LSI_MAX_SLOTS && ops->slots[o->slot_count] != NULL) {
+        o->slot_count++;
+    }
     o->learning_rate = learning_rate;
     o->shared = *shared;
     o->make_slot = lsi_slot_like;
@@ -187,71 +190,6 @@ void lsi_optimizer_advance(ls_optimizer *o)
     o->iterations++;
 }
 
-static ls_status update_copy(const ls_optimizer *o, const lsi_optimizer_turn *turn,
-                             ls_variable *v, const lsi_slots *slots, int k,
-                             const ls_tensor *g, const ls_tensor *squares, ls_error *err)
-{
-    ls_variable *slot[LSI_MAX_SLOTS] = {NULL};
-
-    for (size_t i = 0; i < lsi_optimizer_slot_count(o); i++) {
-        slot[i] = ls_variable_component(slots->slot[i], (size_t)k);
-    }
-    if (lsi_optimizer_by_rows(o, g)) {
-        return lsi_optimizer_update_rows(o, turn, ls_variable_component(v, (size_t)k),
-                                         slot, g, err);
-    }
-    return lsi_optimizer_update(o, turn, ls_variable_component(v, (size_t)k), slot, g,
-                                squares, 0, v->count, err);
-}
-
-ls_status lsi_optimizer_update_copies(ls_context *c, const ls_optimizer *o,
-                                      const lsi_optimizer_turn *turn,
-                                      ls_tensor *const *grads, ls_variable *const *vars,
-                                      size_t n, int component, ls_error *err)
-{
-    size_t cursor = 0;
-    ls_status st = LS_OK;
-
-    for (size_t i = 0; i < n && st == LS_OK; i++) {
-        const ls_tensor *g, *squares = NULL;
-        const lsi_slots *slots;
-        const int copies = (int)ls_variable_components(vars[i]);
-        const int first = component < 0 || copies == 1 ? 0 : component;
-        const int end = component < 0 ? copies : first + 1;
-
-        if (grads[i] == NULL) {
-            continue;
-        }
-        g = lsi_optimizer_by_rows(o, grads[i])
-                ? grads[i]
-                : lsi_gradient_dense(c, o, grads[i], &squares);
-        if (g == NULL) {
-            return ls_context_status(c, err);
-        }
-        slots = lsi_optimizer_find(o, vars[i], &cursor);
-        for (int k = first; k < end && st == LS_OK; k++) {
-            st = update_copy(o, turn, vars[i], slots, k, g, squares, err);
-        }
-    }
-    return st;
-}
-
-/* A list of n gradients, to be freed after the call; NULL: the context has failed. */
-static ls_tensor **borrow_list(ls_context *c, size_t n)
-{
-    size_t bytes;
-    ls_tensor **list = NULL;
-
-    if (lsi_mul_size(n, sizeof(ls_tensor *), &bytes)) {
-        list = lsi_device_alloc(c->device, LSI_MAX(bytes, 1));
-    }
-    if (list == NULL) {
-        (void)ls_context_fail(c, LS_RESOURCE_EXHAUSTED, "out of memory for %zu gradients",
-                              n);
-    }
-    return list;
-}
-
 /* True in replica context or where no strategy is current; else fails the context. */
 static bool may_apply_here(ls_context *c, const ls_optimizer *o)
 {
@@ -269,37 +207,10 @@ static bool may_apply_here(ls_context *c, const ls_optimizer *o)
     return false;
 }
 
-/* Applies `grads`, and replaces them by the clipped ones. */
-static void apply_checked(ls_context *c, ls_optimizer *o, ls_tensor **grads,
-                          ls_variable *const *vars, size_t n)
-{
-    ls_error e = LS_ERROR_INIT;
-    lsi_optimizer_turn turn;
-
-    if (!may_apply_here(c, o) || !lsi_optimizer_check(c, o, grads, vars, n)) {
-        return;
-    }
-    if (lsi_local_peers(c) > 1) {
-        lsi_optimizer_apply_replicated(c, o, grads, vars, n);
-        return;
-    }
-    lsi_clip(c, o, grads, n);
-    if (lsi_failed(c)) {
-        return;
-    }
-    lsi_optimizer_prepare(o, &turn);
-    if (lsi_optimizer_build(o, grads, vars, n, &e) != LS_OK ||
-        lsi_optimizer_update_copies(c, o, &turn, grads, vars, n, -1, &e) != LS_OK) {
-        (void)lsi_context_error(c, &e);
-        return;
-    }
-    lsi_optimizer_advance(o);
-}
-
 void(ls_optimizer_apply)(ls_context *c, ls_optimizer *o, ls_tensor *const *grads,
                          ls_variable *const *vars, size_t n)
 {
-    ls_tensor **list;
+    const lsi_gradients from = {.given = true, .grads = grads};
 
     if (lsi_failed(c)) {
         return;
@@ -311,20 +222,15 @@ void(ls_optimizer_apply)(ls_context *c, ls_optimizer *o, ls_tensor *const *grads
                                               : "the list of variables");
         return;
     }
-    list = borrow_list(c, n);
-    if (list != NULL) {
-        if (n > 0) {
-            memcpy(list, grads, n * sizeof(ls_tensor *));
-        }
-        apply_checked(c, o, list, vars, n);
-        lsi_device_free(c->device, list);
+    if (may_apply_here(c, o)) {
+        lsi_optimizer_step(c, o, &from, vars, n);
     }
 }
 
 void(ls_optimizer_minimize)(ls_context *c, ls_optimizer *o, ls_tape *tape,
                             ls_tensor *loss, ls_variable *const *vars, size_t n)
 {
-    ls_tensor **list;
+    const lsi_gradients from = {.tape = tape, .loss = loss};
 
     if (lsi_failed(c)) {
         return;
@@ -334,13 +240,8 @@ void(ls_optimizer_minimize)(ls_context *c, ls_optimizer *o, ls_tape *tape,
                               o == NULL ? "it" : "the list of variables");
         return;
     }
-    list = borrow_list(c, n);
-    if (list != NULL) {
-        (ls_variable_gradients)(c, tape, loss, vars, n, list);
-        if (!lsi_failed(c)) {
-            apply_checked(c, o, list, vars, n);
-        }
-        lsi_device_free(c->device, list);
+    if (may_apply_here(c, o)) {
+        lsi_optimizer_step(c, o, &from, vars, n);
     }
 }
 

@@ -9,16 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-size_t lsi_optimizer_slot_count(const ls_optimizer *o)
-{
-    size_t n = 0;
-
-    while (n < LSI_MAX_SLOTS && o->ops->slots[n] != NULL) {
-        n++;
-    }
-    return n;
-}
-
 ls_status lsi_slot_like(void *user, ls_variable *of, const char *name, double initial,
                         ls_variable **out, ls_error *err)
 {
@@ -180,6 +170,18 @@ static ls_status add_slots(ls_optimizer *o, ls_variable *v, ls_error *err)
         o->slots[o->nslots++] = fresh;
     }
     return st;
+}
+
+bool lsi_optimizer_built(const ls_optimizer *o, ls_tensor *const *grads,
+                         ls_variable *const *vars, size_t n)
+{
+    size_t cursor = 0;
+    bool built = true;
+
+    for (size_t i = 0; i < n && built; i++) {
+        built = grads[i] == NULL || lsi_optimizer_find(o, vars[i], &cursor) != NULL;
+    }
+    return built;
 }
 
 ls_status lsi_optimizer_build(ls_optimizer *o, ls_tensor *const *grads,

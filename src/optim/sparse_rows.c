@@ -6,7 +6,9 @@
  */
 #include "optim/optim.h"
 
-/* Memory for one step, in one block from the device's pool. */
+#include <string.h>
+
+/* What is worked with, in one block. */
 struct work {
     int64_t *heads; /* hash table of rows: 1 + the first position, 0: free */
     int64_t *next;  /* by position: 1 + the next position of the same row, 0: none */
@@ -23,41 +25,60 @@ bool lsi_optimizer_by_rows(const ls_optimizer *o, const ls_tensor *g)
            g->indices->count <= g->dims[0] / 2; // else the dense update is as fast
 }
 
-/* Allocates the block, for n positions and rows of `row` bytes; false: out of memory. */
-static bool open_work(ls_device *device, size_t n, size_t row, bool squares,
-                      struct work *w)
+static size_t places_for(size_t positions)
 {
-    size_t bytes, numbers;
+    size_t places = 16;
 
-    w->places = 16;
-    while (w->places < 2 * n) {
-        w->places *= 2;
+    while (places < 2 * positions) {
+        places *= 2;
     }
-    if (!lsi_mul_size(w->places + 2 * n, sizeof(int64_t), &numbers) ||
-        !lsi_mul_size(row, squares ? 2 : 1, &bytes) ||
-        !lsi_add_size(numbers, bytes, &bytes)) {
-        return false;
-    }
-    w->heads = lsi_device_alloc(device, bytes);
-    if (w->heads == NULL) {
-        return false;
-    }
-    memset(w->heads, 0, numbers);
-    w->next = w->heads + w->places;
-    w->last = w->next + n;
-    w->g = w->last + n;
-    w->squares = squares ? (char *)w->g + row : NULL;
-    return true;
+    return places;
 }
 
-/* Chains the positions of each row, in their order. */
-static void chain_rows(const ls_tensor *indices, struct work *w)
+/* Bytes of a row of the variable. */
+static size_t row_bytes(const ls_tensor *g)
+{
+    const int64_t rows = g->indices->count;
+
+    return rows > 0
+               ? (size_t)(g->values->count / rows) * ls_dtype_size((ls_dtype)g->dtype)
+               : 0;
+}
+
+size_t lsi_optimizer_rows_bytes(const ls_optimizer *o, const ls_tensor *g)
+{
+    const size_t n = (size_t)g->indices->count;
+    const size_t sums = o->shared.keras3 && o->ops->squares ? 2 : 1;
+
+    // The gradient itself is in memory, so this is far from an overflow.
+    return (places_for(n) + 2 * n) * sizeof(int64_t) + sums * row_bytes(g);
+}
+
+static struct work open_work(const ls_optimizer *o, const ls_tensor *g, void *room)
+{
+    const size_t n = (size_t)g->indices->count;
+    struct work w = {.heads = room, .places = places_for(n)};
+
+    memset(w.heads, 0, (w.places + 2 * n) * sizeof(int64_t));
+    w.next = w.heads + w.places;
+    w.last = w.next + n;
+    w.g = w.last + n;
+    w.squares = o->shared.keras3 && o->ops->squares ? (char *)w.g + row_bytes(g) : NULL;
+    return w;
+}
+
+/* Chains the positions of each row of [begin, end), in their order. */
+static void chain_rows(const ls_tensor *indices, int64_t begin, int64_t end,
+                       struct work *w)
 {
     for (int64_t i = 0; i < indices->count; i++) {
         const int64_t row = lsi_index_at(indices, i);
         size_t at = (size_t)(((uint64_t)row * UINT64_C(0x9e3779b97f4a7c15)) >> 32) &
                     (w->places - 1);
 
+        if (row < begin || row >= end) {
+            continue;
+        }
         while (w->heads[at] != 0 && lsi_index_at(indices, w->heads[at] - 1) != row) {
             at = (at + 1) & (w->places - 1);
         }
@@ -124,38 +145,44 @@ static void update_row(const lsi_step *whole, const ls_tensor *g, const struct w
     s.optimizer->ops->update(&s);
 }
 
-ls_status lsi_optimizer_update_rows(const ls_optimizer *o, const lsi_optimizer_turn *turn,
-                                    ls_variable *component, ls_variable *const *slots,
-                                    const ls_tensor *g, ls_error *err)
+void lsi_optimizer_update_rows(const lsi_step *whole, const ls_tensor *g, void *room,
+                               int64_t begin, int64_t end)
 {
-    const int64_t rows = component->shape.dims[0];
-    lsi_step whole = {.dtype = component->dtype, .optimizer = o, .turn = turn};
+    const int64_t width =
+        g->indices->count > 0 ? g->values->count / g->indices->count : 0;
     struct work work;
-    lsi_writes w;
-    ls_status st;
+    lsi_step row = *whole;
 
-    whole.n = rows > 0 ? (size_t)(component->count / rows) : 0;
-    if (!open_work(component->device, (size_t)g->indices->count,
-                   whole.n * ls_dtype_size(component->dtype),
-                   o->shared.keras3 && o->ops->squares, &work)) {
-        return lsi_fail_memory(err, component->name, (size_t)g->indices->count);
+    if (begin == end || width == 0) {
+        return;
     }
-    st = lsi_writes_open(o, component, slots, 0, 0, &w, err);
-    if (st == LS_OK) {
-        whole.w = w.component.to;
-        whole.w_out = w.component.to;
-        whole.update = lsi_update_for(component->device);
-        for (size_t k = 0; k < lsi_optimizer_slot_count(o); k++) {
-            whole.slot[k] = w.slot[k].to;
+    row.n = (size_t)width;
+    work = open_work(whole->optimizer, g, room);
+    chain_rows(g->indices, begin / width, end / width, &work);
+    for (size_t i = 0; i < work.places; i++) {
+        if (work.heads[i] != 0) {
+            update_row(&row, g, &work, work.heads[i] - 1);
         }
-        chain_rows(g->indices, &work);
-        for (size_t i = 0; i < work.places; i++) {
-            if (work.heads[i] != 0) {
-                update_row(&whole, g, &work, work.heads[i] - 1);
-            }
-        }
-        lsi_writes_commit(o, component, slots, &w);
     }
-    lsi_device_free(component->device, work.heads);
-    return st;
+}
+
+void lsi_optimizer_spread_rows(const ls_tensor *g, void *to, int64_t begin, int64_t end,
+                               bool squares)
+{
+    const ls_dtype dtype = (ls_dtype)g->dtype;
+    const int64_t n = g->indices->count, width = n > 0 ? g->values->count / n : 0;
+    const size_t size = ls_dtype_size(dtype);
+
+    memset((char *)to + (size_t)begin * size, 0, (size_t)(end - begin) * size);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t at = lsi_index_at(g->indices, i) * width;
+        const int64_t from = LSI_MAX(at, begin), last = LSI_MIN(at + width, end);
+
+        if (from < last) {
+            add_row(dtype, (char *)to + (size_t)from * size,
+                    (const char *)g->values->data +
+                        (size_t)(i * width + from - at) * size,
+                    (size_t)(last - from), squares);
+        }
+    }
 }

@@ -3,6 +3,7 @@
 #include "reduce/reduction.h"
 
 #include <math.h>
+#include <string.h>
 
 double lsi_square_at(const lsi_step *s, size_t i)
 {
@@ -63,20 +64,6 @@ static void update_part(lsi_step *s)
     s->optimizer->ops->update(s);
 }
 
-static void run_part(void *arg, int part, int parts)
-{
-    const lsi_step *whole = arg;
-    const bool blocks = whole->optimizer->shared.weight_decay != 0;
-    int64_t begin, end;
-    lsi_step s;
-
-    lsi_team_share((int64_t)whole->n, 64, part, parts, &begin, &end);
-    for (int64_t at = begin; at < end; at += blocks ? BLOCK : end - begin) {
-        part_of_step(whole, at, blocks ? LSI_MIN(at + BLOCK, end) : end, &s);
-        update_part(&s);
-    }
-}
-
 /* Clips elements of a sum with the same bits as the operations of lsi_clip(). */
 static void clip_block(ls_dtype dtype, void *block, size_t n, double limit, double factor)
 {
@@ -112,114 +99,162 @@ static void clip_block(ls_dtype dtype, void *block, size_t n, double limit, doub
     }
 }
 
-void lsi_optimizer_update_share(const lsi_step *whole, const lsi_sources *from,
-                                int64_t begin, int64_t end)
+/* The elements [begin, end) of `whole`; room: from->n pointers. */
+static void update_range(const lsi_step *whole, const lsi_sources *from,
+                         const void **room, int64_t begin, int64_t end)
 {
     _Alignas(64) double sums[BLOCK]; // large enough for any dtype
     const size_t size = ls_dtype_size(whole->dtype);
     const bool clips = from->limit != 0 || from->factor != 1;
+    const bool direct = from->n == 1 && !clips;
+    const bool blocks = !direct || whole->optimizer->shared.weight_decay != 0;
     lsi_step s;
 
-    for (int64_t at = begin; at < end; at += BLOCK) {
-        part_of_step(whole, at, LSI_MIN(at + BLOCK, end), &s);
+    for (int64_t at = begin; at < end; at = blocks ? at + BLOCK : end) {
+        part_of_step(whole, at, blocks ? LSI_MIN(at + BLOCK, end) : end, &s);
         for (int r = 0; r < from->n; r++) {
-            from->room[r] = (const char *)from->from[r] + (size_t)at * size;
+            room[r] = (const char *)from->from[r] + (size_t)at * size;
         }
-        lsi_reduce_tree(LS_SUM, from->room, from->n, sums, s.n, s.dtype);
+        s.g = direct ? room[0] : sums;
+        if (!direct) {
+            lsi_reduce_tree(LS_SUM, room, from->n, sums, s.n, s.dtype);
+        }
         if (clips) {
             clip_block(s.dtype, sums, s.n, from->limit, from->factor);
         }
-        s.g = sums;
         update_part(&s);
     }
 }
 
-/* Releases the new buffer; the variable keeps its value. */
-static void discard_write(lsi_write *w)
+struct team_update {
+    const lsi_step *whole;
+    const lsi_sources *from;
+    const void **room;
+    int64_t begin, end;
+};
+
+static void run_part(void *arg, int part, int parts)
 {
-    lsi_buffer_release(w->fresh);
+    const struct team_update *u = arg;
+    int64_t begin, end;
+
+    lsi_team_share(u->end - u->begin, 64, part, parts, &begin, &end);
+    update_range(u->whole, u->from, u->room + (size_t)part * (size_t)u->from->n,
+                 u->begin + begin, u->begin + end);
+}
+
+void lsi_optimizer_update_share(const lsi_step *whole, const lsi_sources *from,
+                                int64_t begin, int64_t end, lsi_team *team,
+                                const void **room)
+{
+    enum { WORTH_SHARING = 1 << 16 };
+    struct team_update u = {whole, from, room, begin, end};
+
+    lsi_team_run(team, end - begin >= WORTH_SHARING ? lsi_team_size(team) : 1, run_part,
+                 &u);
+}
+
+/* ---- the memory of variables ---- */
+
+/* The copy that is opened; `holders`: references to its buffer that are the copies' own. */
+static ls_variable *copy_of(const ls_variable *v, int copy, int *holders)
+{
+    *holders = copy == LSI_ALL_COPIES && v->components > 0 ? v->components : 1;
+    return ls_variable_component(v, copy == LSI_ALL_COPIES ? 0 : (size_t)copy);
+}
+
+static ls_status open_write(const ls_variable *v, int copy, lsi_write *w, ls_error *err)
+{
+    int holders;
+    ls_variable *own = copy_of(v, copy, &holders);
+    ls_status st = lsi_variable_write_shared(own, holders, w, err);
+
+    for (int k = 1; k < holders && st == LS_OK && w->fresh != NULL; k++) {
+        (void)lsi_buffer_retain(w->fresh);
+    }
+    return st;
+}
+
+static void discard_write(const ls_variable *v, int copy, lsi_write *w)
+{
+    int holders;
+
+    (void)copy_of(v, copy, &holders);
+    for (int k = 0; k < holders; k++) {
+        lsi_buffer_release(w->fresh);
+    }
     w->fresh = NULL;
 }
 
-/* Copies to the new buffer the elements that the update does not write. */
-static void keep_elements(const lsi_write *w, size_t size, int64_t begin, int64_t end,
-                          int64_t count)
+ls_status lsi_writes_open(const ls_optimizer *o, const ls_variable *v,
+                          const lsi_slots *slots, int copy, lsi_writes *w, ls_error *err)
 {
-    const size_t from = (size_t)begin * size, to = (size_t)end * size;
+    ls_status st = open_write(v, copy, &w->component, err);
+    size_t opened = 0;
 
-    if (w->fresh == NULL || count == 0) {
-        return;
+    if (st != LS_OK) {
+        return st;
     }
-    memcpy(w->to, w->from, from);
-    memcpy((char *)w->to + to, (const char *)w->from + to, (size_t)count * size - to);
-}
-
-ls_status lsi_writes_open(const ls_optimizer *o, ls_variable *component,
-                          ls_variable *const *slots, int64_t begin, int64_t end,
-                          lsi_writes *w, ls_error *err)
-{
-    const size_t n = lsi_optimizer_slot_count(o), size = ls_dtype_size(component->dtype);
-    ls_status st;
-
-    memset(w, 0, sizeof *w);
-    st = lsi_variable_write(component, &w->component, err);
-    for (size_t i = 0; i < n && st == LS_OK; i++) {
-        st = lsi_variable_write(slots[i], &w->slot[i], err);
+    for (; opened < lsi_optimizer_slot_count(o) && st == LS_OK; opened++) {
+        st = open_write(slots->slot[opened], copy, &w->slot[opened], err);
     }
     if (st != LS_OK) {
-        discard_write(&w->component);
-        for (size_t i = 0; i < n; i++) {
-            discard_write(&w->slot[i]);
+        discard_write(v, copy, &w->component);
+        for (size_t i = 0; i + 1 < opened; i++) { // the last one was not opened
+            discard_write(v, copy, &w->slot[i]);
         }
-        return st;
     }
-    keep_elements(&w->component, size, begin, end, component->count);
-    for (size_t i = 0; i < n; i++) { // a slot with a new buffer is copied whole
-        keep_elements(&w->slot[i], size, 0, 0, component->count);
-    }
-    return LS_OK;
+    return st;
 }
 
-void lsi_writes_commit(const ls_optimizer *o, ls_variable *component,
-                       ls_variable *const *slots, const lsi_writes *w)
+void lsi_writes_discard(const ls_optimizer *o, const ls_variable *v, int copy,
+                        lsi_writes *w)
 {
-    lsi_variable_commit(component, &w->component);
+    discard_write(v, copy, &w->component);
     for (size_t i = 0; i < lsi_optimizer_slot_count(o); i++) {
-        lsi_variable_commit(slots[i], &w->slot[i]);
+        discard_write(v, copy, &w->slot[i]); // has as many copies as the variable
     }
 }
 
-ls_status lsi_optimizer_update(const ls_optimizer *o, const lsi_optimizer_turn *turn,
-                               ls_variable *component, ls_variable *const *slots,
-                               const ls_tensor *g, const ls_tensor *squares,
-                               int64_t begin, int64_t end, ls_error *err)
+static lsi_write write_again(const lsi_write *first)
 {
-    enum { WORTH_SHARING = 1 << 16 };
-    lsi_team *team = component->device->team;
-    lsi_writes w;
-    lsi_step whole = {.dtype = component->dtype, .optimizer = o, .turn = turn};
-    ls_status st;
+    return (lsi_write){first->to, first->to, NULL};
+}
 
-    LSI_ASSERT(0 <= begin && begin <= end && end <= component->count);
-    LSI_ASSERT(g->count == component->count);
-    st = lsi_writes_open(o, component, slots, begin, end, &w, err);
-    if (st != LS_OK) {
-        return st;
+void lsi_writes_again(const lsi_writes *first, lsi_writes *w)
+{
+    w->component = write_again(&first->component);
+    for (int i = 0; i < LSI_MAX_SLOTS; i++) {
+        w->slot[i] = write_again(&first->slot[i]);
+    }
+}
+
+static void keep_elements(const lsi_write *w, size_t size, int64_t begin, int64_t end)
+{
+    const size_t at = (size_t)begin * size, bytes = (size_t)(end - begin) * size;
+
+    if (w->fresh != NULL && bytes > 0) {
+        memcpy((char *)w->to + at, (const char *)w->from + at, bytes);
+    }
+}
+
+void lsi_writes_keep(const ls_optimizer *o, const lsi_writes *w, size_t size,
+                     bool component, int64_t begin, int64_t end)
+{
+    if (component) {
+        keep_elements(&w->component, size, begin, end);
     }
     for (size_t i = 0; i < lsi_optimizer_slot_count(o); i++) {
-        whole.slot[i] = w.slot[i].to;
+        keep_elements(&w->slot[i], size, begin, end);
     }
-    if (begin < end) {
-        lsi_step s;
+}
 
-        whole.w = w.component.from;
-        whole.w_out = w.component.to;
-        whole.g = g->data;
-        whole.squares = squares == NULL ? NULL : squares->data;
-        whole.update = lsi_update_for(component->device);
-        part_of_step(&whole, begin, end, &s);
-        lsi_team_run(team, s.n >= WORTH_SHARING ? lsi_team_size(team) : 1, run_part, &s);
+void lsi_writes_commit(const ls_optimizer *o, const ls_variable *v,
+                       const lsi_slots *slots, int copy, const lsi_writes *w)
+{
+    lsi_variable_commit(ls_variable_component(v, (size_t)copy), &w->component);
+    for (size_t i = 0; i < lsi_optimizer_slot_count(o); i++) {
+        lsi_variable_commit(ls_variable_component(slots->slot[i], (size_t)copy),
+                            &w->slot[i]);
     }
-    lsi_writes_commit(o, component, slots, &w);
-    return LS_OK;
 }

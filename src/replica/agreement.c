@@ -10,6 +10,8 @@
  */
 #include "replica/run.h"
 
+#include <string.h>
+
 /* The word is STATES times the number of the agreement in its run, plus one of these. */
 enum { DECIDING, GO, NO, BROKEN, STATES };
 
@@ -91,6 +93,14 @@ static unsigned wait_for_verdict(struct lsi_run *run, unsigned base)
     return seen - base < STATES ? seen - base : NO;
 }
 
+/* LS_ERROR_INIT, but for most of the message, which is long. */
+static void clear_error(ls_error *e)
+{
+    static const ls_error init = LS_ERROR_INIT;
+
+    memcpy(e, &init, offsetof(ls_error, message) + 1);
+}
+
 /* Replica 0: its meeting has ended well (`met`), or failed. */
 static unsigned reach_verdict(struct lsi_run *run, unsigned base, bool met,
                               lsi_decide_fn decide, void *arg)
@@ -104,7 +114,7 @@ static unsigned reach_verdict(struct lsi_run *run, unsigned base, bool met,
         return BROKEN;
     }
     failed = lowest_failure(level, run->n);
-    level->why = (ls_error)LS_ERROR_INIT;
+    clear_error(&level->why);
     state = decide(arg, failed, &level->why) == LS_OK ? GO : NO;
     LSI_ASSERT(failed == NULL || state == NO);
     lsi_word_set(&level->verdict, base + state);
@@ -114,21 +124,31 @@ static unsigned reach_verdict(struct lsi_run *run, unsigned base, bool met,
 static bool agree_alone(ls_context *c, lsi_decide_fn decide, void *arg)
 {
     const ls_error *aside = aside_of(c);
-    ls_error e = LS_ERROR_INIT;
+    ls_error e;
 
     if (lsi_context_aborted(c)) {
         return false;
     }
+    clear_error(&e);
     if (decide(arg, aside != NULL && aside->code != LS_OK ? aside : NULL, &e) != LS_OK) {
         (void)lsi_context_error(c, &e);
     }
     return !lsi_failed(c);
 }
 
+/* Not all have met: the context fails with the reason, unless it has. */
+static LSI_COLD void fail_broken(ls_context *c)
+{
+    ls_error e = LS_ERROR_INIT;
+
+    if (lsi_comm_failure(lsi_replica_of(c)->local, &e) != LS_OK) {
+        (void)lsi_context_error(c, &e);
+    }
+}
+
 bool lsi_agree(ls_context *c, const char *what, lsi_decide_fn decide, void *arg)
 {
     lsi_replica *r = lsi_replica_of(c);
-    ls_error e = LS_ERROR_INIT;
     unsigned base, state;
     bool met;
 
@@ -150,8 +170,8 @@ bool lsi_agree(ls_context *c, const char *what, lsi_decide_fn decide, void *arg)
     }
     if (state == NO) {
         (void)lsi_context_error(c, &r->run->level->why);
-    } else if (state == BROKEN && lsi_comm_failure(r->local, &e) != LS_OK) {
-        (void)lsi_context_error(c, &e);
+    } else if (state == BROKEN) {
+        fail_broken(c);
     }
     return state == GO;
 }

@@ -65,10 +65,16 @@ ls_status lsi_variable_plain(const ls_tensor *value, const ls_variable_options *
 
 ls_status lsi_variable_write(ls_variable *v, lsi_write *w, ls_error *err)
 {
+    return lsi_variable_write_shared(v, 1, w, err);
+}
+
+ls_status lsi_variable_write_shared(ls_variable *v, int holders, lsi_write *w,
+                                    ls_error *err)
+{
     w->from = v->buffer->data;
     w->to = v->buffer->data;
     w->fresh = NULL;
-    if (atomic_load(&v->buffer->refs) > 1) { // tensors still share the buffer
+    if (atomic_load(&v->buffer->refs) > holders) { // tensors still share the buffer
         w->fresh = lsi_buffer_new(v->device, bytes_of(v));
         if (w->fresh == NULL) {
             return lsi_fail_memory(err, v->name, bytes_of(v));

@@ -266,6 +266,10 @@ typedef struct lsi_write {
     lsi_buffer *fresh; /* NULL: in place */
 } lsi_write;
 ls_status lsi_variable_write(ls_variable *v, lsi_write *w, ls_error *err);
+
+/* The same for one of `holders` copies that share their memory and are written at once. */
+ls_status lsi_variable_write_shared(ls_variable *v, int holders, lsi_write *w,
+                                    ls_error *err);
 void lsi_variable_commit(ls_variable *v, const lsi_write *w);
 
 /* ---- rows (scatter.c, scatter_replicas.c) ---- */
