@@ -104,6 +104,9 @@ static void open_part(lsi_part *p, ls_context *c, ls_optimizer *o,
         p->strategy = r->strategy;
         p->workers = lsi_workers(r->strategy);
     }
+    if (p->workers > 1 && p->index == 0) {
+        lsi_workers_forget(c);
+    }
     lsi_aside_clear(c);
     p->mine = make_offer(p);
 }

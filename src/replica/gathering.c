@@ -30,37 +30,40 @@ static bool list_peers(ls_context *c, const char *what, lsi_gathering *g)
     return g->t != NULL;
 }
 
-/* Gathers those of all workers, on the thread of local replica 0. */
-static bool gather_workers(ls_context *c, const char *what, uint64_t detail,
+/*
+ * Gathers those of all workers, on the thread of local replica 0: into g->made, or a
+ * failure of all workers into g->why.
+ */
+static void gather_workers(ls_context *c, const char *what, uint64_t detail,
                            lsi_gathering *g)
 {
     ls_strategy *s = lsi_replica_of(c)->strategy;
     const lsi_workers_call call = {what, detail, NULL, lsi_site_of(c)};
     const size_t local = (size_t)g->local.n;
-    ls_tensor **mine = make_list(c, local, what);
-    ls_error e = LS_ERROR_INIT;
-    ls_status st = LS_ABORTED;
+    ls_tensor **mine = (ls_tensor **)lsi_alloc(local, sizeof(ls_tensor *));
+    ls_error own = LS_ERROR_INIT;
+    ls_status st = LS_OK;
 
-    g->made = mine == NULL ? NULL : make_list(c, (size_t)g->n, what);
-    for (size_t k = 0; g->made != NULL && k < local; k++) {
+    g->made = (ls_tensor **)lsi_alloc((size_t)g->n, sizeof(ls_tensor *));
+    if (mine == NULL || g->made == NULL) {
+        st = lsi_fail_memory(&own, what, (size_t)g->n * sizeof(ls_tensor *));
+    }
+    for (size_t k = 0; st == LS_OK && k < local; k++) {
         mine[k] = lsi_meeting_peer(&g->local, (int)k);
     }
-    if (g->made != NULL) {
-        st = lsi_workers_gather(s, &call, mine, local, c->device, g->made, LS_OK, NULL,
-                                &e);
-        g->retained = st == LS_OK;
-    }
-    if (e.code != LS_OK) {
-        lsi_run_fail(c, &e);
-    }
+    st = st == LS_OK ? lsi_workers_gather(s, &call, mine, local, c->device, g->made,
+                                          LS_OK, NULL, &g->why)
+                     : lsi_workers_decline(s, &call, &own, &g->why);
+    g->retained = st == LS_OK;
     lsi_free((void *)mine);
-    return st == LS_OK;
 }
 
 bool lsi_gathering_open(ls_context *c, const char *what, uint64_t detail, ls_tensor *t,
                         lsi_gathering *g)
 {
-    *g = (lsi_gathering){.n = lsi_sync_replicas(c)};
+    const lsi_gathering *first;
+
+    *g = (lsi_gathering){.n = lsi_sync_replicas(c), .why = LS_ERROR_INIT};
     if (!lsi_meeting_open(c, what, detail, t, LSI_UNTIL_CLOSE, &g->local)) {
         return false;
     }
@@ -68,12 +71,18 @@ bool lsi_gathering_open(ls_context *c, const char *what, uint64_t detail, ls_ten
         return list_peers(c, what, g);
     }
     if (lsi_replica_of(c)->index == 0) {
-        (void)gather_workers(c, what, detail, g); // a failure fails open() as well
+        gather_workers(c, what, detail, g);
     }
-    if (!lsi_meeting_open(c, what, detail, (void *)g->made, LSI_UNTIL_CLOSE, &g->all)) {
+    // Also after a failure: it becomes that of all local peers, who wait for this one.
+    if (!lsi_meeting_open(c, what, detail, g, LSI_UNTIL_CLOSE, &g->all)) {
         return false;
     }
-    g->t = lsi_meeting_peer(&g->all, 0);
+    first = lsi_meeting_peer(&g->all, 0);
+    if (first->why.code != LS_OK) {
+        (void)lsi_context_error(c, &first->why);
+        return false;
+    }
+    g->t = first->made;
     return true;
 }
 

@@ -243,6 +243,7 @@ typedef struct lsi_gathering {
     lsi_meeting local, all; /* `all`: local replica 0 shows the tensors of all workers */
     ls_tensor **made;       /* the list, if this replica allocated it */
     bool retained;          /* its tensors are this replica's to release */
+    ls_error why;           /* of local replica 0: why there is none */
     ls_tensor *few[16];
 } lsi_gathering;
 
@@ -335,6 +336,14 @@ ls_status lsi_workers_broadcast(ls_strategy *s, const lsi_workers_call *call, vo
 ls_status lsi_workers_share(ls_strategy *s, const lsi_workers_call *call,
                             const int64_t *mine, size_t count, int64_t *all, ls_status st,
                             const ls_error *why, ls_error *err);
+
+/*
+ * Whether the last call of all workers in the run of `c` failed on all of them alike:
+ * then none of them makes the next call of a step that ends with that failure. The first
+ * forgets the outcome of earlier calls; by the thread that makes the calls.
+ */
+void lsi_workers_forget(const ls_context *c);
+bool lsi_workers_agreed(const ls_context *c);
 
 /* Takes part in the next call of the workers with the failure `why`; returns it. */
 ls_status lsi_workers_decline(ls_strategy *s, const lsi_workers_call *call,

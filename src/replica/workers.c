@@ -25,6 +25,22 @@ ls_status lsi_workers_note(const ls_strategy *s, ls_status st)
     return st;
 }
 
+void lsi_workers_forget(const ls_context *c)
+{
+    const lsi_replica *r = lsi_replica_of(c);
+
+    if (r != NULL && r->run != NULL) {
+        atomic_store(&r->run->agreed, false);
+    }
+}
+
+bool lsi_workers_agreed(const ls_context *c)
+{
+    const lsi_replica *r = lsi_replica_of(c);
+
+    return r != NULL && r->run != NULL && atomic_load(&r->run->agreed);
+}
+
 ls_status lsi_workers_decline(ls_strategy *s, const lsi_workers_call *call,
                               const ls_error *why, ls_error *err)
 {
