@@ -64,7 +64,8 @@ typedef struct ls_distribute_options {
     {sizeof(ls_distribute_options), LS_PER_WORKER, false, false, 0}
 /* clang-format on */
 
-/* Distributes a dataset of global batches: one part per replica; `d` is retained. */
+/* Distributes a dataset of global batches: one part per replica; `d` is retained. It is
+ * read in the runtime of the strategy. */
 LS_API LS_MUST_USE ls_status ls_strategy_distribute(ls_strategy *s, ls_dataset *d,
                                                     const ls_distribute_options *opts,
                                                     ls_dist_dataset **out, ls_error *err);

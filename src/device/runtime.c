@@ -134,12 +134,36 @@ void lsi_device_settle(const ls_device *dev)
 static void destroy_runtime(ls_runtime *rt)
 {
     lsi_input_threads_release(rt->input); // its calls may use the devices
-    for (int i = 0; rt->devices != NULL && i < rt->device_count; i++) {
+    for (int i = 0; i < rt->device_count; i++) {
         lsi_team_release(rt->devices[i].team);
         lsi_pool_release(rt->devices[i].pool);
     }
     lsi_free(rt->devices);
     lsi_free(rt);
+}
+
+static ls_status make_devices(ls_runtime *rt, const lsi_runtime_setup *setup,
+                              ls_error *err)
+{
+    const size_t n = (size_t)rt->settings.devices;
+    int *processors = NULL;
+    int count = 0;
+    ls_status st = list_processors(rt->settings.pin, &processors, &count, err);
+
+    if (st != LS_OK) {
+        return st;
+    }
+    LSI_ASSERT(count >= 1); // a process that runs has a core
+    rt->devices = lsi_alloc(n, sizeof *rt->devices);
+    if (rt->devices == NULL) {
+        st = lsi_fail_memory(err, "the devices of a runtime", n * sizeof *rt->devices);
+    }
+    rt->device_count = rt->devices != NULL ? (int)n : 0;
+    for (int i = 0; i < rt->device_count && st == LS_OK; i++) {
+        st = make_device(rt, i, processors, count, setup, err);
+    }
+    lsi_free(processors);
+    return st;
 }
 
 static ls_status create_runtime(const ls_runtime_options *opts,
@@ -148,47 +172,24 @@ static ls_status create_runtime(const ls_runtime_options *opts,
 {
     static const lsi_runtime_setup usual = {.job = NULL};
     ls_runtime *rt = lsi_alloc(1, sizeof *rt);
-    int *processors = NULL;
-    int count = 0;
     ls_status st;
 
     if (rt == NULL) {
         return lsi_fail_memory(err, "a runtime", sizeof *rt);
     }
     atomic_init(&rt->refs, 1);
-    if (setup == NULL) {
-        setup = &usual;
-    }
+    setup = setup != NULL ? setup : &usual;
     st = lsi_task_name(setup->job != NULL ? setup->job : "localhost", setup->task,
                        rt->task, sizeof rt->task, err);
     if (st == LS_OK) {
         st = lsi_settings_resolve(opts, lenient, &rt->settings, err);
     }
-    if (st != LS_OK) {
-        goto out;
+    if (st == LS_OK) {
+        rt->input = lsi_input_threads_create();
+        st = rt->input != NULL
+                 ? make_devices(rt, setup, err)
+                 : lsi_fail_memory(err, "the threads of the input", sizeof *rt);
     }
-    st = list_processors(rt->settings.pin, &processors, &count, err);
-    if (st != LS_OK) {
-        goto out;
-    }
-    rt->input = lsi_input_threads_create();
-    if (rt->input == NULL) {
-        st = lsi_fail_memory(err, "the threads of the input", sizeof *rt);
-        goto out;
-    }
-    rt->device_count = rt->settings.devices;
-    rt->devices = lsi_alloc((size_t)rt->device_count, sizeof *rt->devices);
-    if (rt->devices == NULL) {
-        st = lsi_fail_memory(err, "the devices of a runtime",
-                             (size_t)rt->device_count * sizeof *rt->devices);
-        goto out;
-    }
-    LSI_ASSERT(count >= 1); // a process that runs has a core
-    for (int i = 0; i < rt->device_count && st == LS_OK; i++) {
-        st = make_device(rt, i, processors, count, setup, err);
-    }
-out:
-    lsi_free(processors);
     if (st == LS_OK) {
         *out = rt;
     } else {

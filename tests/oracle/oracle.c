@@ -1,5 +1,5 @@
 /*
- * oracle [--only ID]... [--every N] [--verbose] [--workers] [--other-process] FILE.jsonl...
+ * oracle [--only ID]... [--every N] [--verbose] [--other-process] FILE.jsonl...
  *
  * The oracle test: runs each line of each file against the library and compares the
  * result with the answer on the line, which TensorFlow gave. The suite is chosen by the
@@ -8,8 +8,6 @@
  *     --only ID         runs the line of that id alone; may be given more than once
  *     --every N         runs every N-th line of a file, to save time
  *     --verbose         also names the lines that passed
- *     --workers         also runs the lines of several workers with an optimizer, whose
- *                       step does not cross workers yet
  *     --other-process   does not use the answers: saves the position of each line's
  *                       pipeline after every step, continues from it in another process
  *                       (oracle --restore-from FOLDER) and compares the results
@@ -58,23 +56,9 @@ static const char *why_skipped(const char *id)
     return NULL;
 }
 
-static bool has_optimizer(const json_t *line)
-{
-    const json_t *tags = json_object_get(line, "tags");
-
-    for (size_t i = 0; i < json_array_size(tags); i++) {
-        const char *tag = json_string_value(json_array_get(tags, i));
-
-        if (tag != NULL && (strcmp(tag, "optimizer") == 0 || strcmp(tag, "train") == 0)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The options of the command line, and the results. */
 struct tally {
-    bool verbose, workers, other_process;
+    bool verbose, other_process;
     size_t every;     /* run every N-th line of a file */
     char **arguments; /* of the command line: NULL at its end */
     bool some;        /* the ids that follow an --only */
@@ -122,8 +106,7 @@ static void run_line(oracle_suite suite, const char *folder, const char *text,
         t->count[v]++;
     } else if (is_wanted(t, id)) {
         int workers = 1;
-        const oracle_case k = {folder, id, line,
-                               t->workers || !has_optimizer(line) ? &workers : NULL};
+        const oracle_case k = {folder, id, line, &workers};
 
         const char *why = why_skipped(id);
 
@@ -220,8 +203,6 @@ static int read_options(int argc, char **argv, char **files, struct tally *t)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--verbose") == 0) {
             t->verbose = true;
-        } else if (strcmp(argv[i], "--workers") == 0) {
-            t->workers = true;
         } else if (strcmp(argv[i], "--other-process") == 0) {
             t->other_process = true;
         } else if (strcmp(argv[i], "--every") == 0 && i + 1 < argc) {

@@ -15,8 +15,7 @@ typedef struct oracle_case {
     const char *folder; /* the folder of the file and of its data */
     const char *id;
     json_t *line; /* the whole line */
-    int *workers; /* a suite that runs a line by several workers stores how many here;
-                     NULL: it skips the line */
+    int *workers; /* a suite that runs a line by several workers stores how many here */
 } oracle_case;
 
 /* The verdict, and in `note` why: what was expected and got, or what is missing. */

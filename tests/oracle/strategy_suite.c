@@ -240,11 +240,6 @@ oracle_verdict oracle_strategy(const oracle_case *k, char *note, size_t size)
     pthread_t thread;
 
     if (kind != NULL && strcmp(kind, "multi_worker") == 0) {
-        if (k->workers == NULL) {
-            (void)snprintf(note, size,
-                           "the step of an optimizer does not cross workers yet");
-            return ORACLE_SKIPPED;
-        }
         return try_workers(k, strategy, note, size);
     }
     if (pthread_create(&thread, NULL, try_case, &t) != 0) {

@@ -538,18 +538,6 @@ static bool run_workers(struct run *r, int workers)
 
 /* ---- a line ---- */
 
-/* Why the line cannot be run yet; NULL: it can. */
-static const char *missing_feature(const oracle_case *k, const json_t *case_)
-{
-    const json_t *strategy = json_object_get(case_, "strategy");
-    const char *kind = json_string_value(json_array_get(strategy, 0));
-
-    if (k->workers == NULL && (kind == NULL || strcmp(kind, "mirrored") != 0)) {
-        return "the step of an optimizer does not cross workers yet";
-    }
-    return NULL;
-}
-
 oracle_verdict oracle_train(const oracle_case *k, char *note, size_t size)
 {
     struct run r = {.k = k,
@@ -558,15 +546,10 @@ oracle_verdict oracle_train(const oracle_case *k, char *note, size_t size)
                     .rtol = number_or(k->line, "rtol", 1e-6),
                     .note = note,
                     .size = size};
-    const char *why = missing_feature(k, r.case_);
     const json_t *strategy = json_object_get(r.case_, "strategy");
     const char *kind = json_string_value(json_array_get(strategy, 0));
     bool ok;
 
-    if (why != NULL) {
-        (void)snprintf(note, size, "%s", why);
-        return ORACLE_SKIPPED;
-    }
     r.replicas = r.local = (int)json_integer_value(json_array_get(strategy, 1));
     if (r.replicas < 1 || r.replicas > MOST_REPLICAS) {
         (void)fail_run(&r, "%d replicas: from 1 to %d can be run", r.replicas,
