@@ -38,10 +38,12 @@ void lsi_step_sum_sparse(lsi_part *p, size_t first, size_t n)
     for (size_t i = first; i < first + n && p->going && !lsi_failed(c); i++) {
         if (lsi_is_sparse(p->mine->grads[i])) {
             p->mine->sums[i] = (ls_all_reduce)(c, LS_SUM, p->mine->grads[i]);
-            if (lsi_aside_keep(c) && p->workers > 1 && lsi_workers_agreed(c)) {
-                p->agreed = true; // all workers go on without a further call
-                break;
+            p->agreed = lsi_failed(c) && p->workers > 1 && lsi_workers_agreed(c);
+            if (p->agreed) { // comes before a failure of this replica alone
+                lsi_aside_clear(c);
+                p->going = false;
             }
+            (void)lsi_aside_keep(c);
         }
     }
     p->going = p->going && !lsi_failed(c);
