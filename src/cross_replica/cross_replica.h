@@ -111,6 +111,5 @@ ls_status lsi_reduce_value(ls_strategy *s, ls_reduce op, ls_value *value,
  * outside of replicas: the other workers wait for it there, so it takes part with the
  * failure. With one worker, and if `st` is LS_OK, it does nothing. Returns the failure.
  */
-ls_status lsi_fail_workers(ls_strategy *s, const char *what, ls_status st,
-                           ls_error *err);
+ls_status lsi_fail_workers(ls_strategy *s, const char *what, ls_status st, ls_error *err);
 #endif

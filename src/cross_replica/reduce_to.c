@@ -136,13 +136,12 @@ static ls_status reduce_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
         *out = ls_value_retain(leaf);
         return LS_OK;
     }
-    const ls_status st =
-        lsi_fail_kind(err, LS_INVALID_ARGUMENT, LS_KIND_ASSERT,
-                      "reduce: the copies of a %s are equal, so that their sum would "
-                      "count one value %d times; use LS_MEAN",
-                      ls_value_as_variable(leaf) != NULL ? "mirrored variable"
-                                                         : "Mirrored value",
-                      r->s->replicas);
+    const ls_status st = lsi_fail_kind(
+        err, LS_INVALID_ARGUMENT, LS_KIND_ASSERT,
+        "reduce: the copies of a %s are equal, so that their sum would "
+        "count one value %d times; use LS_MEAN",
+        ls_value_as_variable(leaf) != NULL ? "mirrored variable" : "Mirrored value",
+        r->s->replicas);
     return lsi_fail_workers(r->s, "reduce", st, err);
 }
 

@@ -160,8 +160,8 @@ static void use_strategy(const lst_worker *w, ls_value *rows, record *r)
     note_value(r, out);
     for (int op = LS_SUM; op <= LS_MEAN; op++) {
         out = NULL;
-        LST_OK(ls_strategy_reduce_axes(w->strategy, (ls_reduce)op, rows, axes, 1, &out,
-                                       &e));
+        LST_OK(
+            ls_strategy_reduce_axes(w->strategy, (ls_reduce)op, rows, axes, 1, &out, &e));
         note_value(r, out);
     }
 }
@@ -206,8 +206,8 @@ static ls_status work(const lst_worker *w, void *arg, ls_error *err)
 
 static void compare(const record *a, const record *b, const char *whose, int i)
 {
-    const bool same = a->n == b->n && a->size == b->size &&
-                      memcmp(a->bytes, b->bytes, a->size) == 0;
+    const bool same =
+        a->n == b->n && a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0;
 
     LST_CHECK(same);
     for (size_t k = 0; k < a->n && !same; k++) {

@@ -184,10 +184,9 @@ ls_status lsi_crew_create(ls_strategy *s, struct lsi_crew **out, ls_error *err)
     crew->strategy = s;
     crew->n = s->local;
     for (int k = 0; k <= crew->n; k++) { // a replica's stream is its id in the sync group
-        crew->random[k] =
-            (ls_random_state){lsi_runtime_seed(s->runtime),
-                              k < crew->n ? (uint64_t)(s->first + k) : LSI_STREAM_CROSS,
-                              0};
+        crew->random[k] = (ls_random_state){
+            lsi_runtime_seed(s->runtime),
+            k < crew->n ? (uint64_t)(s->first + k) : LSI_STREAM_CROSS, 0};
     }
     crew->spin_ns = spin_of(s);
     lsi_mutex_init(&crew->running);

@@ -117,8 +117,7 @@ static ls_tensor *sum_alike(ls_context *c, ls_reduce op, ls_tensor *t)
                                  .n = 1};
     ls_error e = LS_ERROR_INIT;
 
-    if (out != NULL &&
-        lsi_workers_reduce(s, &sum, LS_OK, NULL, &e) != LS_OK) {
+    if (out != NULL && lsi_workers_reduce(s, &sum, LS_OK, NULL, &e) != LS_OK) {
         lsi_run_fail(c, &e);
     }
     return lsi_failed(c) ? NULL : out;

@@ -163,5 +163,5 @@ ls_value *(ls_merge_call)(ls_context *c, ls_merge_fn fn, ls_value *args, void *u
         return NULL;
     }
     return lsi_local_peers(c) > 1 ? merge_many(c, fn, args, user)
-                                    : merge_one(c, fn, args, user);
+                                  : merge_one(c, fn, args, user);
 }

@@ -34,16 +34,15 @@ static bool reduce_locally(ls_context *c, const struct summands *t,
         return false;
     }
     for (size_t i = 0; i < t->n; i++) {
-        pieces[i] = (lsi_comm_piece){t->ts[i]->data, t->outs[i]->data,
-                                     (size_t)t->ts[i]->count};
+        pieces[i] =
+            (lsi_comm_piece){t->ts[i]->data, t->outs[i]->data, (size_t)t->ts[i]->count};
     }
     lsi_run_pause(r);
-    st = lsi_comm_all_reduce_pieces(r->local,
-                                    &(lsi_comm_reduction){.op = t->op,
-                                                          .dtype = (ls_dtype)t->ts[0]->dtype,
-                                                          .pieces = pieces,
-                                                          .n = t->n},
-                                    &how, lsi_site_of(c), &e);
+    st = lsi_comm_all_reduce_pieces(
+        r->local,
+        &(lsi_comm_reduction){
+            .op = t->op, .dtype = (ls_dtype)t->ts[0]->dtype, .pieces = pieces, .n = t->n},
+        &how, lsi_site_of(c), &e);
     if (st != LS_OK) {
         lsi_run_fail(c, &e);
     }
@@ -138,8 +137,8 @@ static void add_share(const lsi_meeting *m, const lsi_replica *r, size_t i, char
                   (size_t)begin * ls_dtype_size(dtype);
     }
     for (int p = 0; p < n; p++) {
-        parts[p].data = to + ((size_t)p * (size_t)t->count + (size_t)begin) *
-                                 lsi_wide_size(dtype);
+        parts[p].data =
+            to + ((size_t)p * (size_t)t->count + (size_t)begin) * lsi_wide_size(dtype);
     }
     lsi_partials_add(&sum, from, parts, n, (size_t)(end - begin));
 }

@@ -170,8 +170,7 @@ static const ls_op gather_row = {.struct_size = sizeof(ls_op),
 
 static ls_tensor *fail_mismatch(ls_context *c, const lsi_gathering *p, int r)
 {
-    lsi_text first = lsi_text_of(p->t[0]),
-             other = lsi_text_of(p->t[r]);
+    lsi_text first = lsi_text_of(p->t[0]), other = lsi_text_of(p->t[r]);
 
     return ls_context_fail(c, LS_INVALID_ARGUMENT,
                            "all_gather: replica 0 passes %s, replica %d %s: they may "
@@ -391,8 +390,7 @@ static ls_tensor *sum_sparse(ls_context *c, ls_reduce op, ls_tensor *t)
     if (lsi_gathering_open(c, "all_reduce of slices", (uint64_t)op, t, &p)) {
         for (int r = 1; r < p.n && !lsi_failed(c); r++) {
             if (!same_kind(&p, r)) {
-                lsi_text first = lsi_text_of(p.t[0]),
-                         other = lsi_text_of(p.t[r]);
+                lsi_text first = lsi_text_of(p.t[0]), other = lsi_text_of(p.t[r]);
 
                 (void)ls_context_fail(
                     c, LS_INVALID_ARGUMENT,

@@ -165,8 +165,7 @@ static void put_tensors(const struct gathering *g, ls_tensor *const *mine)
 
         at = put_bytes(at, t->data, ls_tensor_bytes(t));
         if (mine[i]->values != NULL) {
-            at = put_bytes(at, mine[i]->indices->data,
-                           ls_tensor_bytes(mine[i]->indices));
+            at = put_bytes(at, mine[i]->indices->data, ls_tensor_bytes(mine[i]->indices));
         }
     }
 }
@@ -216,7 +215,8 @@ static ls_status make_tensors(const struct gathering *g, ls_tensor *const *mine,
             struct described d;
 
             (void)read_description(description_of(g, w, i), &d);
-            *t = w == g->rank ? ls_tensor_retain(mine[i]) : view_described(whole, &d, &at);
+            *t =
+                w == g->rank ? ls_tensor_retain(mine[i]) : view_described(whole, &d, &at);
             made = *t != NULL;
         }
         offset += g->counts[w];

@@ -77,7 +77,8 @@ ls_status lsi_workers_sum_values(ls_strategy *s, const lsi_workers_sum *sum,
     }
     if (st == LS_OK && sum->ids == 1) {
         for (size_t i = 0; i < n; i++) {
-            pieces[i] = (lsi_comm_piece){values[i].from[0], values[i].to, values[i].count};
+            pieces[i] =
+                (lsi_comm_piece){values[i].from[0], values[i].to, values[i].count};
         }
     } else if (st == LS_OK) {
         make_partials(s, sum, values, n, data, pieces);

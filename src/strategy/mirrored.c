@@ -1,6 +1,6 @@
 /* MirroredStrategy: a copy of every variable on each device, one replica per device. */
-#include "strategy/device_list.h"
 #include "strategy/mirrored.h"
+#include "strategy/device_list.h"
 #include "variable/variable.h"
 
 #include <stdio.h>
