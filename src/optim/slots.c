@@ -199,6 +199,7 @@ ls_status lsi_optimizer_build(ls_optimizer *o, ls_tensor *const *grads,
         }
     }
     if (st != LS_OK && o->nslots > before) {
+        LSI_ASSERT(o->slots != NULL);
         while (o->nslots > before) {
             release_slots(&o->slots[--o->nslots]);
         }

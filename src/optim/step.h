@@ -70,6 +70,7 @@ typedef struct lsi_part {
     lsi_meeting m;
     bool going;  /* no failure is known that stops all peers */
     bool sparse; /* some gradient is sparse, on all replicas */
+    bool told;   /* all workers know already that the step has failed */
     lsi_step_plan *plan;
     const void **from; /* room for a pointer per peer, then that of the team's members */
     void *scratch;     /* for a norm, or for the rows of a sparse gradient */

@@ -38,6 +38,11 @@ void lsi_step_sum_sparse(lsi_part *p, size_t first, size_t n)
     for (size_t i = first; i < first + n && p->going && !lsi_failed(c); i++) {
         if (lsi_is_sparse(p->mine->grads[i])) {
             p->mine->sums[i] = (ls_all_reduce)(c, LS_SUM, p->mine->grads[i]);
+            p->told = lsi_failed(c) && p->workers > 1 && lsi_workers_all_failed(c);
+            if (p->told) { // comes before a failure of this replica alone
+                lsi_aside_clear(c);
+                p->going = false;
+            }
             (void)lsi_aside_keep(c);
         }
     }
@@ -180,7 +185,7 @@ ls_status lsi_step_decide(void *part, const ls_error *failed, ls_error *err)
     const lsi_part *p = part;
     const lsi_workers_call call = {"apply_gradients", 0, NULL, {p->c->file, p->c->line}};
 
-    if (p->workers > 1) {
+    if (p->workers > 1 && !p->told) {
         return failed != NULL ? lsi_workers_decline(p->strategy, &call, failed, err)
                               : sum_over_workers(p, err);
     }

@@ -30,36 +30,42 @@ static bool list_peers(ls_context *c, const char *what, lsi_gathering *g)
     return g->t != NULL;
 }
 
-/* Gathers those of all workers, on the thread of local replica 0. */
-static bool gather_workers(ls_context *c, const char *what, uint64_t detail,
+/*
+ * Gathers those of all workers, on the thread of local replica 0, or sets g->why. The
+ * group of the local peers stays whole, unless that of the workers does not.
+ */
+static void gather_workers(ls_context *c, const char *what, uint64_t detail,
                            lsi_gathering *g)
 {
     ls_strategy *s = lsi_replica_of(c)->strategy;
     const lsi_workers_call call = {what, detail, NULL, lsi_site_of(c)};
     const size_t local = (size_t)g->local.n;
-    ls_tensor **mine = make_list(c, local, what);
+    ls_tensor **mine = (ls_tensor **)lsi_alloc(local, sizeof(ls_tensor *));
     ls_error e = LS_ERROR_INIT;
-    ls_status st = LS_ABORTED;
 
-    g->made = mine == NULL ? NULL : make_list(c, (size_t)g->n, what);
-    for (size_t k = 0; g->made != NULL && k < local; k++) {
-        mine[k] = lsi_meeting_peer(&g->local, (int)k);
+    g->why = (ls_error)LS_ERROR_INIT;
+    g->made = (ls_tensor **)lsi_alloc((size_t)g->n, sizeof(ls_tensor *));
+    if (mine == NULL || g->made == NULL) {
+        (void)lsi_fail_memory(&e, what, (size_t)g->n * sizeof(ls_tensor *));
+        (void)lsi_workers_decline(s, &call, &e, &g->why);
+    } else {
+        for (size_t k = 0; k < local; k++) {
+            mine[k] = lsi_meeting_peer(&g->local, (int)k);
+        }
+        g->retained = lsi_workers_gather(s, &call, mine, local, c->device, g->made, LS_OK,
+                                         NULL, &g->why) == LS_OK;
     }
-    if (g->made != NULL) {
-        st = lsi_workers_gather(s, &call, mine, local, c->device, g->made, LS_OK, NULL,
-                                &e);
-        g->retained = st == LS_OK;
-    }
-    if (e.code != LS_OK) {
-        lsi_run_fail(c, &e);
+    if (lsi_comm_broken(s->workers)) {
+        lsi_run_fail(c, &g->why);
     }
     lsi_free((void *)mine);
-    return st == LS_OK;
 }
 
 bool lsi_gathering_open(ls_context *c, const char *what, uint64_t detail, ls_tensor *t,
                         lsi_gathering *g)
 {
+    const lsi_gathering *first;
+
     *g = (lsi_gathering){.n = lsi_sync_replicas(c)};
     if (!lsi_meeting_open(c, what, detail, t, LSI_UNTIL_CLOSE, &g->local)) {
         return false;
@@ -68,12 +74,17 @@ bool lsi_gathering_open(ls_context *c, const char *what, uint64_t detail, ls_ten
         return list_peers(c, what, g);
     }
     if (lsi_replica_of(c)->index == 0) {
-        (void)gather_workers(c, what, detail, g); // a failure fails open() as well
+        gather_workers(c, what, detail, g);
     }
-    if (!lsi_meeting_open(c, what, detail, (void *)g->made, LSI_UNTIL_CLOSE, &g->all)) {
+    if (!lsi_meeting_open(c, what, detail, g, LSI_UNTIL_CLOSE, &g->all)) {
         return false;
     }
-    g->t = lsi_meeting_peer(&g->all, 0);
+    first = lsi_meeting_peer(&g->all, 0);
+    if (first->why.code != LS_OK) {
+        (void)lsi_context_error(c, &first->why);
+        return false;
+    }
+    g->t = first->made;
     return true;
 }
 
@@ -108,8 +119,7 @@ static ls_tensor *sum_alike(ls_context *c, ls_reduce op, ls_tensor *t)
                                  .n = 1};
     ls_error e = LS_ERROR_INIT;
 
-    if (out != NULL &&
-        lsi_workers_reduce(s, &sum, LS_OK, NULL, &e) != LS_OK) {
+    if (out != NULL && lsi_workers_reduce(s, &sum, LS_OK, NULL, &e) != LS_OK) {
         lsi_run_fail(c, &e);
     }
     return lsi_failed(c) ? NULL : out;

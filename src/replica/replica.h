@@ -240,9 +240,10 @@ ls_tensor *lsi_context_tensor(ls_context *c, ls_dtype dtype, const ls_shape *sha
 typedef struct lsi_gathering {
     int n; /* replicas of the sync group */
     ls_tensor **t;
-    lsi_meeting local, all; /* `all`: local replica 0 shows the tensors of all workers */
+    lsi_meeting local, all; /* `all`: local replica 0 shows its own lsi_gathering */
     ls_tensor **made;       /* the list, if this replica allocated it */
     bool retained;          /* its tensors are this replica's to release */
+    ls_error why;           /* code LS_OK, or the failure of all workers */
     ls_tensor *few[16];
 } lsi_gathering;
 
@@ -268,6 +269,12 @@ ls_tensor *lsi_reduce_alike(ls_context *c, ls_reduce op, ls_tensor *t);
  * and their group stays whole. Death, mismatch, a deadline and an abort break it, and so
  * does a run that fails with what other workers do not know.
  */
+
+/*
+ * True if the last call of the workers in the run of `c` failed on all of them alike: all
+ * know of it, so no worker has to tell the others any more.
+ */
+bool lsi_workers_all_failed(const ls_context *c);
 
 /* The number of workers of `s`; 1: there are no others, and no step over workers. */
 int lsi_workers(const ls_strategy *s);

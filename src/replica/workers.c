@@ -10,6 +10,13 @@ int lsi_workers(const ls_strategy *s)
     return s->workers == NULL ? 1 : ls_comm_size(s->workers);
 }
 
+bool lsi_workers_all_failed(const ls_context *c)
+{
+    const lsi_replica *r = lsi_replica_of(c);
+
+    return r != NULL && r->run != NULL && atomic_load(&r->run->agreed);
+}
+
 ls_status lsi_workers_note(const ls_strategy *s, ls_status st)
 {
     const bool agreed = st != LS_OK && !lsi_comm_broken(s->workers);
