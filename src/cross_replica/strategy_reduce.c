@@ -218,10 +218,9 @@ static ls_status divide_by_count(ls_value *numerator, quotient q, ls_value **out
 }
 
 /* The number of elements over all workers. */
-static ls_status sum_counts(ls_strategy *s, int64_t *count, ls_error *err)
+static ls_status sum_counts(ls_strategy *s, int64_t mine, int64_t *total, ls_error *err)
 {
-    const int64_t mine = *count;
-    const lsi_comm_piece piece = {&mine, count, 1};
+    const lsi_comm_piece piece = {&mine, total, 1};
     const lsi_workers_sum sum = {.call = {"reduce", 0, NULL, lsi_comm_take_site()},
                                  .op = LS_SUM,
                                  .dtype = LS_I64,
@@ -254,7 +253,7 @@ static ls_status reduce_leaf(ls_value *leaf, void *user, ls_value **out, ls_erro
         st = lsi_fail_workers(j->s, "reduce", st, err);
     }
     if (st == LS_OK && j->op == LS_MEAN && lsi_workers(j->s) > 1) {
-        st = sum_counts(j->s, &count, err);
+        st = sum_counts(j->s, count, &count, err);
     }
     if (st == LS_OK && j->op == LS_MEAN) {
         st = divide_by_count(sum, (quotient){count, dtype}, out, err);

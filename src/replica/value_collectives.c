@@ -204,7 +204,7 @@ ls_value *(ls_all_reduce_value)(ls_context *c, ls_reduce op, ls_value *v,
         return NULL;
     }
     if (open_leaves(c, v, "all_reduce", &l)) {
-        if (c->recording != 0 || lsi_local_peers(c) == 1) { // each with its gradient
+        if (c->recording != 0 || lsi_sync_replicas(c) == 1) { // each with its gradient
             for (size_t i = 0; i < l.n && !lsi_failed(c); i++) {
                 l.out[i] = (ls_all_reduce)(c, op, l.in[i]);
             }
