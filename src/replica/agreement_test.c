@@ -75,9 +75,10 @@ static void make_trouble(ls_context *c, const struct scene *k)
         ls_strategy_abort(k->s);
     }
     if (k->what == IS_LATE && id == k->who) {
-        const int64_t until = lsi_now_ns() + 60 * INT64_C(1000000);
+        const lsi_deadline patience = lsi_deadline_in_ms(60000);
 
-        while (lsi_now_ns() < until) {
+        while (!lsi_comm_broken(lsi_replica_of(c)->local) &&
+               !lsi_deadline_passed(patience)) {
             lsi_yield();
         }
     }
