@@ -220,7 +220,8 @@ static ls_status divide_by_count(ls_value *numerator, quotient q, ls_value **out
 /* The number of elements over all workers. */
 static ls_status sum_counts(ls_strategy *s, int64_t mine, int64_t *total, ls_error *err)
 {
-    const lsi_comm_piece piece = {&mine, total, 1};
+    int64_t all = 0;
+    const lsi_comm_piece piece = {&mine, &all, 1};
     const lsi_workers_sum sum = {.call = {"reduce", 0, NULL, lsi_comm_take_site()},
                                  .op = LS_SUM,
                                  .dtype = LS_I64,
@@ -228,7 +229,9 @@ static ls_status sum_counts(ls_strategy *s, int64_t mine, int64_t *total, ls_err
                                  .pieces = &piece,
                                  .n = 1};
 
-    return lsi_workers_reduce(s, &sum, LS_OK, NULL, err);
+    const ls_status st = lsi_workers_reduce(s, &sum, LS_OK, NULL, err);
+    *total = all;
+    return st;
 }
 
 static ls_status reduce_leaf(ls_value *leaf, void *user, ls_value **out, ls_error *err)
