@@ -39,7 +39,7 @@ struct trial {
     ls_error seen[MOST];     // by id
     bool whole[MOST];        // neither group was broken
     unsigned char *expected; // what every copy holds at the end
-    size_t expected_bytes;   // 0: not known yet
+    size_t expected_bytes;
 };
 
 /* What a replica function works with. */
@@ -270,7 +270,7 @@ static ls_status train(const lst_worker *w, void *arg, ls_error *err)
     for (int k = 0; k < w->replicas && st == LS_OK; k++) {
         const size_t n = model_bytes(&a.m, (size_t)k, bytes);
 
-        if (t->expected_bytes == 0 && w->index == 0 && k == 0) {
+        if (t->mistake == NONE && w->index == 0 && k == 0) {
             memcpy(t->expected, bytes, n);
             t->expected_bytes = n;
         } else if (t->mistake != NONE) {
