@@ -242,6 +242,7 @@ static inline void finish_block(struct tree *t, size_t at, void *const *to, bool
     while (t->depth > 1) {
         join_last(t, t->depth == 2 ? direct : NULL);
     }
+    LSI_ASSERT(t->parts[0] != NULL);
     if (t->sum->by != 1) {
         divide_part(t, direct);
     }
@@ -324,6 +325,7 @@ static inline void begin_tree(struct tree *t, const lsi_reduction_loops *adds,
     t->wide = lsi_wide_size(sum->dtype);
     t->narrow = ls_dtype_size(sum->dtype);
     t->half = is_half(sum->dtype);
+    t->parts[0] = NULL;
 }
 
 static void run_tree(const lsi_reduction_loops *adds, const lsi_reduction *sum,

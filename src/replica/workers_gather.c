@@ -117,6 +117,7 @@ static ls_status describe_all(struct gathering *g, ls_tensor *const *mine, ls_er
 /* Sets the bytes of each worker. The outcome is the same on all workers. */
 static ls_status measure_all(struct gathering *g, size_t *total, ls_error *err)
 {
+    LSI_ASSERT(g->counts != NULL); // else the worker has declined
     *total = 0;
     for (int w = 0; w < g->workers; w++) {
         g->counts[w] = 0;
@@ -229,6 +230,7 @@ static ls_status make_tensors(const struct gathering *g, ls_tensor *const *mine,
 static ls_status prepare_bytes(struct gathering *g, ls_tensor *const *mine, size_t total,
                                ls_device *device, ls_tensor **all, ls_error *err)
 {
+    LSI_ASSERT(g->counts != NULL);
     g->out = lsi_buffer_new(device, LSI_MAX(g->counts[g->rank], 1));
     g->in = lsi_buffer_new(device, LSI_MAX(total, 1));
     if (g->out == NULL || g->in == NULL) {

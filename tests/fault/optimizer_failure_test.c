@@ -168,7 +168,9 @@ static ls_status try_step(struct worker *w, bool *well, bool *fired, ls_error *e
         LST_CHECK(*fired);
         LST_CHECK(lst_snapshot_same(&before, &after));
         LST_CHECK(same_errors(t, lw->workers));
-        t->failures += lw->index == 0;
+        if (lw->index == 0) {
+            t->failures++;
+        }
     }
     lst_snapshot_free(&before);
     lst_snapshot_free(&after);
