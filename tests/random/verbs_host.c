@@ -404,6 +404,8 @@ static void run_update(place *at, const statement *s)
     }
     shape = ls_variable_shape(v->v);
     if (number(s, "each") == 1) {
+        // A variable of no strategy takes the first local component.
+        at->m->layout = at->m->layout || ls_variable_strategy(v->v) != at->m->s;
         args = per_replica(at->m, ls_variable_dtype(v->v), &shape, 1, number(s, "seed"));
     } else {
         t = host_tensor(at->m, ls_variable_dtype(v->v), &shape, number(s, "seed"));

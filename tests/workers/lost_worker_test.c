@@ -10,6 +10,7 @@ enum { REPLICAS = 2, MS_A_CALL = 60000 };
 /* What worker 0 has and calls. */
 struct objects {
     ls_variable *mean, *sum; /* written with MEAN; read with SUM */
+    ls_optimizer *o;
 };
 
 typedef ls_status (*call)(const lst_worker *w, struct objects *x, ls_error *err);
@@ -43,6 +44,17 @@ static ls_value *assign_in_replica(ls_context *c, ls_value *args, void *user)
     return ls_value_of(c, ls_assign_add(c, x->mean, two_rows(c)));
 }
 
+static ls_value *step_in_replica(ls_context *c, ls_value *args, void *user)
+{
+    struct objects *x = user;
+    ls_tape *tape = ls_tape_open(c, NULL);
+    ls_tensor *loss = ls_sum(c, ls_square(c, ls_read(c, x->mean)), NULL, 0, false);
+
+    (void)args;
+    ls_optimizer_minimize(c, x->o, tape, loss, &x->mean, 1);
+    return NULL;
+}
+
 static ls_status run_reduce(const lst_worker *w, struct objects *x, ls_error *err)
 {
     return ls_strategy_run(w->strategy, reduce_in_replica, NULL, x, NULL, err);
@@ -56,6 +68,11 @@ static ls_status run_gather(const lst_worker *w, struct objects *x, ls_error *er
 static ls_status run_assign(const lst_worker *w, struct objects *x, ls_error *err)
 {
     return ls_strategy_run(w->strategy, assign_in_replica, NULL, x, NULL, err);
+}
+
+static ls_status run_step(const lst_worker *w, struct objects *x, ls_error *err)
+{
+    return ls_strategy_run(w->strategy, step_in_replica, NULL, x, NULL, err);
 }
 
 /* ---- calls outside of replicas ---- */
@@ -145,7 +162,7 @@ static const struct {
 } CALLS[] = {
     {"all_reduce", run_reduce}, {"all_gather", run_gather}, {"assign", run_assign},
     {"reduce", reduce},         {"gather", gather},         {"read", read_sum},
-    {"create", create_another},
+    {"create", create_another}, {"step", run_step},
 };
 
 /* ---- what worker 1 does instead ---- */
@@ -195,15 +212,17 @@ static void call_in_vain(const lst_worker *w, const struct scene *scene,
 static ls_status play(const lst_worker *w, void *arg, ls_error *err)
 {
     const struct scene *scene = arg;
-    struct objects x = {NULL, NULL};
+    struct objects x = {NULL, NULL, NULL};
     ls_status st = create(w, LS_SYNC_ON_WRITE, &x.mean, err);
 
     st = st == LS_OK ? create(w, LS_SYNC_ON_READ, &x.sum, err) : st;
+    st = st == LS_OK ? ls_sgd_create(NULL, &x.o, err) : st;
     if (st == LS_OK && w->index == 0) {
         call_in_vain(w, scene, &x);
     } else if (st == LS_OK) {
         st = lose(w, scene->fate);
     }
+    ls_optimizer_release(x.o);
     ls_variable_release(x.sum);
     ls_variable_release(x.mean);
     return st;
