@@ -240,7 +240,7 @@ ls_tensor *lsi_context_tensor(ls_context *c, ls_dtype dtype, const ls_shape *sha
 typedef struct lsi_gathering {
     int n; /* replicas of the sync group */
     ls_tensor **t;
-    lsi_meeting local, all; /* `all`: local replica 0 shows the tensors of all workers */
+    lsi_meeting local, all; /* `all`: local replica 0 shows its own gathering */
     ls_tensor **made;       /* the list, if this replica allocated it */
     bool retained;          /* its tensors are this replica's to release */
     ls_error why;           /* of local replica 0: why there is none */
